@@ -19,11 +19,13 @@ from sfumato.errors import UsageError
 from sfumato.privacy import (
     EXACT,
     CentralMeasure,
+    Event,
     Guarantee,
     Proof,
     Unit,
     assumptions_of,
     fill_docstring,
+    worst_event,
 )
 from sfumato.random.bits import Bits
 
@@ -185,6 +187,14 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
         Touches no data. ``rows`` is the custodian's own public guess of the number of rows.
         """
         raise NotImplementedError
+
+    def event(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Event:
+        """State what an answer at this cost draws: the law that an account by curves counts.
+
+        As it stands, the worst of all that the cost allows. A question that knows the law of all
+        its noise overrides it, and many such answers then cost less together. Touches no data.
+        """
+        return worst_event(self.preview(domain, unit, cost).cost)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> R_co:
         """Answer from counts, spending exactly ``cost``.

@@ -11,6 +11,17 @@ from .belief import LARGE as LARGE
 from .belief import group as group
 from .belief import log_odds as log_odds
 from .belief import plain_probability as plain_probability
+from .composition import Composition as Composition
+from .composition import Curves as Curves
+from .composition import State as State
+from .composition import Sums as Sums
+from .composition import composition_of as composition_of
+from .composition import stated_composition as stated_composition
+from .composition import stated_widening as stated_widening
+from .curves import Event as Event
+from .curves import laplace_event as laplace_event
+from .curves import sum_of as sum_of
+from .curves import worst_event as worst_event
 from .guarantee import EXACT as EXACT
 from .guarantee import Guarantee as Guarantee
 from .guarantee import Proof as Proof

@@ -69,6 +69,7 @@ from sfumato.privacy.measures import (
     Money,
     PureDP,
 )
+from sfumato.privacy.unit import Unit
 
 CURVE_UNITS = 2**40
 """Whole units of a divergence to one nat."""
@@ -280,7 +281,7 @@ class Event(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, *terms: Term) -> Event:
         """The event in which each of some terms is drawn once."""
-        return cls._gathered((1, term) for term in terms)
+        return cls.gathered((1, term) for term in terms)
 
     @classmethod
     def read(cls, text: str) -> Event:
@@ -292,7 +293,7 @@ class Event(msgspec.Struct, frozen=True):
             Of every other text.
         """
         try:
-            event = cls._gathered(map(_read_term, text.split(" + ")))
+            event = cls.gathered(map(_read_term, text.split(" + ")))
         except (ValueError, TypeError, KeyError):
             event = None
         if event is None or str(event) != text:
@@ -304,7 +305,8 @@ class Event(msgspec.Struct, frozen=True):
         return event
 
     @classmethod
-    def _gathered(cls, drawn: Iterable[tuple[int, Term]]) -> Event:
+    def gathered(cls, drawn: Iterable[tuple[int, Term]]) -> Event:
+        """The event in which each of some terms is drawn so often; equal ones may stand apart."""
         counts: dict[Term, int] = {}
         for count, term in drawn:
             counts[term] = counts.get(term, 0) + count
@@ -316,7 +318,7 @@ class Event(msgspec.Struct, frozen=True):
         )
 
     def __add__(self, other: Event) -> Event:
-        return self._gathered((*self.terms, *other.terms))
+        return self.gathered((*self.terms, *other.terms))
 
     def __rmul__(self, times: int) -> Event:
         return Event(tuple((times * count, term) for count, term in self.terms))
@@ -337,10 +339,14 @@ class Event(msgspec.Struct, frozen=True):
         return units_up(self.epsilon, EPSILON_UNITS), units_up(self.delta, DELTA_UNITS)
 
     @property
+    def rho(self) -> Fraction:
+        """The sum of the rhos of terms that have no epsilon."""
+        return sum((count * term.rho for count, term in self.terms), Fraction(0))
+
+    @property
     def rho_units(self) -> int:
-        """The sum of the rhos of terms that have no epsilon, in whole units, rounded up."""
-        rho = sum((count * term.rho for count, term in self.terms), Fraction(0))
-        return units_up(rho, RHO_UNITS)
+        """The same in whole units, rounded up."""
+        return units_up(self.rho, RHO_UNITS)
 
 
 def _read_term(text: str) -> tuple[int, Term]:
@@ -354,20 +360,17 @@ def _read_term(text: str) -> tuple[int, Term]:
 
 def sum_of(events: Sequence[Event]) -> Event:
     """The event of several answers together; of very many kinds, the worst case of their costs."""
-    drawn = [drawn for event in events for drawn in event.terms]
-    kinds = {term for _, term in drawn}
-    if len(kinds) <= MOST_TERMS:
-        return Event._gathered(drawn)
-    counted = Event._gathered  # the same constructor, of merged terms
-    epsilon = sum((count * term.epsilon for count, term in drawn), Fraction(0))
-    delta = sum((count * term.delta for count, term in drawn), Fraction(0))
-    rho = sum((count * term.rho for count, term in drawn), Fraction(0))
-    merged: list[tuple[int, Term]] = []
+    drawn = [pair for event in events for pair in event.terms]
+    if len({term for _, term in drawn}) <= MOST_TERMS:
+        return Event.gathered(drawn)
+    # Basic composition: what is private at each epsilon is private at their sum, together.
+    epsilon = sum((event.epsilon for event in events), Fraction(0))
+    delta = sum((event.delta for event in events), Fraction(0))
+    rho = sum((event.rho for event in events), Fraction(0))
+    costs: list[CentralMeasure] = [ZCDP(rho)] if rho else []
     if epsilon:
-        merged.append((1, Approximate(epsilon, delta) if delta else Pure(epsilon)))
-    if rho:
-        merged.append((1, Zcdp(rho)))
-    return counted(merged)
+        costs.append(ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
+    return Event.gathered(pair for cost in costs for pair in worst_event(cost).terms)
 
 
 def worst_event(cost: CentralMeasure) -> Event:
@@ -385,6 +388,37 @@ def worst_event(cost: CentralMeasure) -> Event:
         case ZCDP(rho=rho):
             return Event.of(Zcdp(rho))
     raise InternalError(f"{cost} is no cost of an account.")
+
+
+# --- noise on counts ------------------------------------------------------------------------------
+
+
+def laplace_event(scale: Fraction, unit: Unit, factor: int = 1) -> Event:
+    """The event of discrete Laplace noise of one scale on counts, or sums, of disjoint cells.
+
+    Parameters
+    ----------
+    scale : Fraction
+    unit : Unit
+        What one person changes of the counts.
+    factor : int
+        How many steps a row adds to the sums of its cell, in all.
+
+    Holds because: R of k steps is convex in k, as ln f above is the cumulant function of Y. So of
+    all ways to lay a person's rows into cells of at most m, full cells tell most. Rows that come
+    and rows that leave each tell no more than that.
+
+    >>> print(laplace_event(Fraction(30), Unit(rows_per_person=3, neighbours="replace")))
+    2 laplace(3, 30)
+    """
+    rows = unit.rows_counted
+    in_cell = min(unit.largest_cell, rows)
+    full_cells, rest = divmod(rows, in_cell)
+    relation = 2 if unit.neighbours == "replace" else 1
+    drawn = [(relation * full_cells, Laplace(in_cell * factor, scale))]
+    if rest:
+        drawn.append((relation, Laplace(rest * factor, scale)))
+    return Event.gathered(drawn)
 
 
 # --- curves ---------------------------------------------------------------------------------------

@@ -47,7 +47,14 @@ from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold, written
-from sfumato.privacy import CentralMeasure, Money, counted_rows, limit_in_words, with_person_called
+from sfumato.privacy import (
+    CentralMeasure,
+    Event,
+    Money,
+    counted_rows,
+    limit_in_words,
+    with_person_called,
+)
 from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
 from sfumato.publishing.divisions import Choice
@@ -254,6 +261,8 @@ class PlannedRelease:
         What each question needs counted.
     money : tuple of two int
         The whole charge, in the account's units.
+    event : Event
+        What all answers draw, which accounts by curves count.
     noise : Bits
     captions : list of Captions or None
         The words for people of each question. They are no part of what is charged.
@@ -270,6 +279,7 @@ class PlannedRelease:
     used: list[CentralMeasure]
     needs: list[Needs]
     money: Money
+    event: Event
     noise: Bits
     captions: list[Captions | None]
     label: str = ""

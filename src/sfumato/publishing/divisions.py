@@ -49,14 +49,17 @@ from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
+    Event,
     Money,
     PureDP,
     approx_to_zcdp,
     charge,
     of_units,
     pure_epsilon,
+    sum_of,
     units_of,
     without_delta,
+    worst_event,
     zcdp_to_approx,
 )
 
@@ -101,6 +104,16 @@ class Choice(msgspec.Struct, frozen=True):
         if together and self.block is not None:
             charges.append(charge(self.block, rule))
         return sum(first for first, _ in charges), sum(second for _, second in charges)
+
+    def event(self, events: Sequence[Event]) -> Event:
+        """The event of the whole plan, from those of its questions.
+
+        Questions in rho that are charged one (epsilon, delta) together draw what that allows.
+        """
+        if self.block is None:
+            return sum_of(events)
+        apart = [event for i, event in enumerate(events) if i not in self.in_rho]
+        return sum_of([*apart, worst_event(self.block)])
 
     def __str__(self) -> str:
         return " ".join(self.sentences)

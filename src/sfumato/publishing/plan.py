@@ -23,7 +23,7 @@ from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, re
 from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
-from sfumato.privacy import CentralMeasure, Unit, asked_cost, share
+from sfumato.privacy import CentralMeasure, Event, Unit, asked_cost, share, sum_of
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
 
@@ -597,6 +597,21 @@ def costs_of(
         return list(choice.costs)
     assert not isinstance(stated, Kind)  # a least cost is always picked
     return plan.costs(stated)
+
+
+def event_of(
+    plan: Plan,
+    domain: Domain,
+    unit: Unit,
+    costs: Sequence[CentralMeasure],
+    choice: Choice | None,
+) -> Event:
+    """Return what all answers of a plan draw together, each at its cost."""
+    events = [
+        question.event(domain, unit, cost)
+        for question, cost in zip(plan.questions, costs, strict=True)
+    ]
+    return sum_of(events) if choice is None else choice.event(events)
 
 
 def _merged(entries: Sequence[T], family: Sequence[int], of_family: T) -> tuple[T, ...]:

@@ -40,7 +40,7 @@ from sfumato.publishing.answering import (
     release_hashes,
     stream_hash,
 )
-from sfumato.publishing.plan import Plan, as_plan, costs_of, plan_cost
+from sfumato.publishing.plan import Plan, as_plan, costs_of, event_of, plan_cost
 from sfumato.publishing.plan_choice import choose
 from sfumato.publishing.previews import PlanPreviews, checked, needs_to_check, previewed
 from sfumato.publishing.stream import Opening, Stream, first_state, spec
@@ -556,6 +556,7 @@ class Publisher:
             for question, part in zip(plan.questions, costs, strict=True)
         ]
         money = self._account.money(used) if choice is None else choice.money(used, rule)
+        event = event_of(plan, domain, unit, costs, choice)
         # What could not be counted, answered and stored is refused here: its charge would be lost.
         needs = plan.needs_at(domain, unit, costs)
         captions = [question.captions for question in given.questions]
@@ -563,7 +564,16 @@ class Publisher:
             if words is not None:
                 words.require(question.title, question.shown_lattice(domain), domain)
         return PlannedRelease(
-            plan, costs, used, needs, money, current(), captions, stated=stated, choice=choice
+            plan,
+            costs,
+            used,
+            needs,
+            money,
+            event,
+            current(),
+            captions,
+            stated=stated,
+            choice=choice,
         )
 
     def _require_scans(self, plan: Plan) -> None:

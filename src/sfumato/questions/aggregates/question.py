@@ -16,17 +16,27 @@ from sfumato.answers import Counts, Needs, PersonStatistic, Question
 from sfumato.basics.numbers import Array, require_numbers, settle
 from sfumato.domain import Domain, GridAxis, Interval, Lattice, named_axes, require_no_axis
 from sfumato.errors import UsageError, printable, shown
-from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
+from sfumato.mechanisms.noise import (
+    DiscreteLaplace,
+    Law,
+    add_noise,
+    count_law,
+    unit_of_table,
+)
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
+    Event,
     Guarantee,
     Proof,
     PureDP,
     Unit,
+    laplace_event,
+    sum_of,
     without_delta,
+    worst_event,
 )
 from sfumato.questions.aggregates.encoding import (
     FINEST,
@@ -299,6 +309,23 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             rows=rows,
             selects=share.selects,
         )
+
+    def event(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Event:
+        """State the noise on the sums of each value, and what selects keys.
+
+        A row adds M steps in all to the sums of its group, wherever its value lies.
+        """
+        groups = self._group_lattice(domain)
+        counted = self._unit_of_sums(unit, groups, cost)
+        share = self._divided(groups, counted, cost)
+        drawn = []
+        for encoding in self._encodings(domain, share.count_noise):
+            if not isinstance(encoding.law, DiscreteLaplace):
+                return worst_event(share.spent)
+            drawn.append(laplace_event(encoding.law.scale, counted, encoding.basis.unity))
+        if share.selects is not None:
+            drawn.append(worst_event(keys.selection_share(cost)[0]))
+        return sum_of(drawn)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> A_co:
         """Add exact noise to the sums of the basis' functions in every group.

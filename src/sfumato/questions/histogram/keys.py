@@ -38,7 +38,17 @@ from sfumato.mechanisms.thresholds import (
     law_of_key_counts,
     released,
 )
-from sfumato.privacy import ApproxDP, CentralMeasure, Guarantee, Proof, PureDP, Unit
+from sfumato.privacy import (
+    ApproxDP,
+    CentralMeasure,
+    Event,
+    Guarantee,
+    Proof,
+    PureDP,
+    Unit,
+    laplace_event,
+    worst_event,
+)
 from sfumato.questions.histogram.accuracy import histogram_accuracy
 from sfumato.random.bits import Bits
 
@@ -186,6 +196,16 @@ def selection_share(cost: CentralMeasure) -> tuple[CentralMeasure, CentralMeasur
     # The rest of an odd number of units goes to the second part, so that no unit is lost.
     half = Fraction(units // 2, EPSILON_UNITS)
     return ApproxDP(half, cost.delta), PureDP(cost.epsilon - half)
+
+
+def event_of_cells(cost: CentralMeasure, unit: Unit) -> Event:
+    """What the selection of keys draws, and the noise on the cells of those that are shown."""
+    selection_cost, rest = selection_share(cost)
+    law = count_law(rest, unit)
+    selected = worst_event(selection_cost)
+    if not isinstance(law, DiscreteLaplace):
+        return selected + worst_event(rest)
+    return selected + laplace_event(law.scale, unit)
 
 
 def select_and_count(

@@ -17,9 +17,22 @@ from sfumato.basics.numbers import Array, require_numbers, settle
 from sfumato.domain import Cube, Domain, Interval, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
 from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
-from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
+from sfumato.mechanisms.noise import (
+    DiscreteLaplace,
+    Law,
+    add_noise,
+    count_law,
+    unit_of_table,
+)
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
-from sfumato.privacy import CentralMeasure, Proof, Unit, without_delta
+from sfumato.privacy import (
+    CentralMeasure,
+    Event,
+    Proof,
+    Unit,
+    laplace_event,
+    without_delta,
+)
 from sfumato.questions.histogram import accuracy, keys, ranges
 from sfumato.questions.histogram.bins import (
     Bins,
@@ -41,6 +54,7 @@ from sfumato.questions.histogram.records import (
 from sfumato.questions.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.questions.histogram.release import CountsTable
 from sfumato.questions.histogram.strategies import (
+    RangeTree,
     Strategy,
     answer_ranges,
     strategy_for,
@@ -434,6 +448,22 @@ class Histogram(
         return keys.KeysPreview(
             self.title, cost, unit, None, noise, rows, notes, selects=selects, rule=self.selection
         )
+
+    def event(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Event:
+        """State the noise on known cells, on ranges, or on the cells of keys, and what selects."""
+        lattice = self.needs(domain).lattice
+        counted = self._unit_of_counts(lattice, unit, cost)
+        if self.records is not None:
+            return record_bins(lattice, self.records, self.rows, counted, cost).event
+        if lattice.keyed and len(lattice.axes) > 1:
+            return keys.event_of_cells(cost, counted)
+        law = None if lattice.keyed or self.noise is not None else count_law(cost, counted)
+        if not isinstance(law, DiscreteLaplace):
+            return super().event(domain, unit, cost)
+        strategy = self._strategy(lattice, counted, cost)
+        if isinstance(strategy, RangeTree):
+            return strategy.event(counted)
+        return laplace_event(law.scale, counted)
 
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits

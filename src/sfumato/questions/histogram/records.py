@@ -42,16 +42,20 @@ from sfumato.answers import CountsPreview
 from sfumato.basics.numbers import Array, split
 from sfumato.domain import Cube, Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.selection import RankLaw, Ranks, nested, rank_sensitivity
 from sfumato.privacy import (
     CentralMeasure,
+    Event,
     Proof,
     Unit,
+    laplace_event,
     of_units,
     selection_epsilon,
+    sum_of,
     units_of,
     without_delta,
+    worst_event,
 )
 from sfumato.random.bits import Bits
 
@@ -144,6 +148,15 @@ class RecordBins:
         """What adds the randomness, in words. Releases store this sentence."""
         rows = "" if self.rows_law is None else f"{self.rows_law} on the number of rows; "
         return f"{rows}the exponential mechanism at each cut; {self.law} on each count"
+
+    @property
+    def event(self) -> Event:
+        """What the number of rows, all cuts and the counts draw."""
+        cuts = worst_event(of_units(self.cost, self.units[1]))
+        laws = [law for law in (self.rows_law, self.law) if isinstance(law, DiscreteLaplace)]
+        if not laws:
+            return worst_event(self.cost)
+        return sum_of([cuts, *(laplace_event(law.scale, self.unit) for law in laws)])
 
     def bins(self, rows: int) -> int:
         """The number of bins for this many rows, as a whole number.

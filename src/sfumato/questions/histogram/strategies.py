@@ -54,7 +54,15 @@ from sfumato.mechanisms.noise_sums import (
     spread,
     weighted_half_widths,
 )
-from sfumato.privacy import ZCDP, CentralMeasure, Unit, squared_factor
+from sfumato.privacy import (
+    ZCDP,
+    CentralMeasure,
+    Event,
+    Unit,
+    laplace_event,
+    squared_factor,
+    sum_of,
+)
 from sfumato.random.bits import Bits
 
 # --- strategies -----------------------------------------------------------------------------------
@@ -154,6 +162,22 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
         for length, precision, part in levels:
             weighted += precision * np.repeat(part, length, axis=1)[:, : self.cells]
         return np.asarray(weighted @ _inverse(*self._shape))
+
+    def event(self, unit: Unit) -> Event:
+        """What the noise of all levels draws, where it is Laplace noise.
+
+        A block adds up many bins, so no limit on the rows in one bin holds for it.
+        """
+        in_blocks = msgspec.structs.replace(
+            unit, rows_per_person=unit.rows_counted, limits=msgspec.UNSET
+        )
+        return sum_of(
+            [
+                laplace_event(law.scale, unit if length == 1 else in_blocks)
+                for length, law in zip(self.lengths, self.laws, strict=True)
+                if isinstance(law, DiscreteLaplace)
+            ]
+        )
 
     def __str__(self) -> str:
         levels = [

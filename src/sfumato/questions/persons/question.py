@@ -11,9 +11,16 @@ from sfumato.answers import Counts, Needs, Preview, Question, error_probability
 from sfumato.basics.numbers import Exactly, settle, sidak
 from sfumato.domain import Domain, EdgesAxis, Lattice, named_axes
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.noise_sums import sum_half_width
-from sfumato.privacy import CentralMeasure, Proof, Unit, without_delta
+from sfumato.privacy import (
+    CentralMeasure,
+    Event,
+    Proof,
+    Unit,
+    laplace_event,
+    without_delta,
+)
 from sfumato.questions.histogram.bins import Bins, Width, plain_bins, plain_width
 from sfumato.questions.persons.measured import (
     LARGEST,
@@ -257,6 +264,13 @@ class Persons(
             self.title, without_delta(cost), unit.of_all_rows, bins, law, self.most_rows, self.of
         )
 
+    def event(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Event:
+        """State the noise on bins of which a person is in one."""
+        law = self._law(cost, unit)
+        if not isinstance(law, DiscreteLaplace):
+            return super().event(domain, unit, cost)
+        return laplace_event(law.scale, _of_one_bin(unit))
+
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> PersonsRelease:
@@ -291,8 +305,12 @@ class Persons(
             )
         # Persons are counted before any limit, so no limit of the source may make the noise
         # narrower.
-        one_bin = msgspec.structs.replace(unit, rows_per_person=1, limits=msgspec.UNSET)
-        return count_law(cost, one_bin)
+        return count_law(cost, _of_one_bin(unit))
+
+
+def _of_one_bin(unit: Unit) -> Unit:
+    """The unit of counts to which each person adds once."""
+    return msgspec.structs.replace(unit, rows_per_person=1, limits=msgspec.UNSET)
 
 
 Persons.examples = (

@@ -16,11 +16,15 @@ from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
+    Event,
     PureDP,
     StackedNorm,
     Unit,
     approx_to_zcdp,
+    laplace_event,
+    sum_of,
     without_delta,
+    worst_event,
 )
 from sfumato.questions.tables.gaussian_design import Aim, gaussian_design, shares_of_variance
 from sfumato.questions.tables.laplace_design import laplace_shares, stacked_norm
@@ -88,6 +92,17 @@ class Design:
     def has_residuals(self) -> bool:
         """Whether residuals are measured, and not whole tables."""
         return not all(measurement.whole for measurement in self.measured)
+
+    def event(self, unit: Unit) -> Event:
+        """What the noise on all tables draws; of Gaussian noise, what its rho or cost says."""
+        scales = [
+            measurement.law.scale
+            for measurement in self.measured
+            if isinstance(measurement.law, DiscreteLaplace)
+        ]
+        if len(scales) < len(self.measured):
+            return worst_event(self.cost)
+        return sum_of([laplace_event(scale, unit) for scale in scales])
 
     def measure(self, tables: Mapping[Margin, Array], noise: Bits) -> Array:
         """Add the noise to true tables, and give what is published: int64 ndarray, flat.

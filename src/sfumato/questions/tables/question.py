@@ -11,7 +11,7 @@ from sfumato.answers import Counts, Needs, Question, WithinNorm
 from sfumato.basics.numbers import Array, require_numbers, settle
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import InternalError
-from sfumato.privacy import CentralMeasure, Proof, Unit
+from sfumato.privacy import CentralMeasure, Event, Proof, Unit
 from sfumato.questions.histogram.bins import (
     Bins,
     Width,
@@ -260,6 +260,11 @@ class Tables(
             totals=tuple(named(total.axes, ALL_ROWS) for total in self.public_totals),
         )
         return with_whole_numbers(preview, self._lattice(domain))
+
+    def event(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Event:
+        """State the noise on all tables that are measured."""
+        self.require_unit(unit)
+        return self._design(self._chains(domain), unit, cost).event(unit)
 
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
