@@ -8,6 +8,7 @@ SfumatoError
  |   +- ArgumentError       a call does not fit; also a TypeError
  |   +- NameUnknown         a module has no such name; also an AttributeError
  |   +- Infeasible          no setting satisfies the request
+ |   +- StoredElsewhere     paid for, about another state of the data; .entry .day
  +- BudgetExceeded      .requested .remaining .account                      exit 3
  +- DataError           file, schema or engine problem; never quotes a value exit 4
  +- LedgerError         .account                                            exit 5
@@ -185,6 +186,23 @@ class Infeasible(UsageError):
     ...     print(error.obstacle)
     guessing already reaches it: 0.4 is not above 0.5
     """
+
+
+class StoredElsewhere(UsageError):
+    """The question was paid for when the data were in another state; nothing is charged.
+
+    Attributes
+    ----------
+    entry : int
+        The entry of the ledger that paid for it.
+    day : str
+        The day of that payment, as in "2026-11-27".
+    """
+
+    def __init__(self, request: str, obstacle: str, remedy: str, *, entry: int, day: str) -> None:
+        super().__init__(request, obstacle, remedy)
+        self.entry = entry
+        self.day = day
 
 
 class BudgetExceeded(SfumatoError):

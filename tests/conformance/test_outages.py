@@ -141,9 +141,7 @@ def test_the_name_of_a_question_is_as_durable_as_its_charge(
         if after_the_charge:
             book.reserve("trips", "k", "asked", (3, 0), "", lease=0)
         else:
-            secrets.name(
-                Request("trips", "k", "asked", (3, 0), "", 900.0, 1), lambda key: False, None
-            )
+            secrets.name(Request("trips", "k", "asked", (3, 0), "", 900.0), lambda key: False, None)
         server.stop(signal.SIGKILL)
         server.start()
         if after_the_charge:

@@ -67,17 +67,58 @@ def test_leaving_by_an_exception_keeps_the_charge_and_ends_the_lease(ledger):
     assert ledger.verify().ok
 
 
-def test_a_charge_may_be_resumed_once_unless_the_caller_says_otherwise(ledger):
-    for _ in range(2):
+def test_a_charge_is_resumed_as_often_as_it_is_asked_for_under_one_seed(ledger):
+    seeds = []
+
+    def fail() -> None:
+        with ledger.reserve(*ASK) as hold:
+            seeds.append(hold.seed)
+            raise ZeroDivisionError
+
+    for _ in range(5):
+        with pytest.raises(ZeroDivisionError):
+            fail()
+    with ledger.reserve(*ASK) as hold:
+        seeds.append(hold.seed)
+        hold.store(b"answer")
+    assert len(set(seeds)) == 1
+    assert len(seeds[0]) == 32
+    with ledger.reserve("trips", "another", "digest", (10, 0), "") as other:
+        assert other.seed != seeds[0]
+    assert ledger.account("trips").spent == (20, 0)
+    assert ledger.verify().ok
+
+
+def test_a_charge_of_an_earlier_version_is_resumed_once_and_then_has_a_seed(ledger):
+    """Nobody knows what its first attempts drew, so there may be no third of them."""
+    rows = ledger._opened_secrets().store
+
+    def interrupt() -> None:
         with pytest.raises(ZeroDivisionError), ledger.reserve(*ASK):
             raise ZeroDivisionError
-    with pytest.raises(LedgerError, match="choose another key"):
+
+    interrupt()
+    rows.writing(lambda secrets: secrets.wipe_seed("trips", "key"))  # as if it never had one
+    interrupt()
+    interrupt()  # under the seed that the first resumption made
+    rows.writing(lambda secrets: secrets.wipe_seed("trips", "key"))
+    with pytest.raises(LedgerError, match="was resumed before version"):
         ledger.reserve(*ASK)
-    for _ in range(3):
-        with pytest.raises(ZeroDivisionError), ledger.reserve(*ASK, resumes=None):
-            raise ZeroDivisionError
     assert ledger.account("trips").spent == (10, 0)
-    assert ledger.verify().ok
+
+
+def test_a_seed_is_wiped_when_the_answer_is_stored_and_by_the_next_to_open(ledger):
+    rows = ledger._opened_secrets().store
+    with ledger.reserve(*ASK) as hold:
+        assert rows.reading(lambda secrets: secrets.seeds()) == {("trips", "key"): hold.seed}
+        hold.store(b"answer")
+    assert rows.reading(lambda secrets: secrets.seeds()) == {}
+    # A process that was killed between the answer and the wiping leaves the seed.
+    rows.writing(lambda secrets: secrets.keep_seed("trips", "key", hold.seed))
+    ledger.reserve("trips", "open", "other", (1, 0), "")
+    ledger._examined = False
+    assert ledger.reserve(*ASK).stored == b"answer"
+    assert [*rows.reading(lambda secrets: secrets.seeds())] == [("trips", "open")]
 
 
 def test_a_charge_is_not_resumed_at_another_cost(ledger):

@@ -222,6 +222,7 @@ class MemorySecretRows(SecretRows):
     _values: dict[str, bytes] = field(default_factory=dict)
     _names: dict[tuple[str, str], NameRow] = field(default_factory=dict)
     _derived: dict[tuple[str, bytes], NameRow] = field(default_factory=dict)
+    _seeds: dict[tuple[str, str], bytes] = field(default_factory=dict)
     _replaced: dict[int, str] = field(default_factory=dict)
     _streams: dict[int, StreamRow] = field(default_factory=dict)
     _steps: dict[int, tuple[Step, ...]] = field(default_factory=dict)
@@ -233,6 +234,7 @@ class MemorySecretRows(SecretRows):
             self._values.copy(),
             self._names.copy(),
             self._derived.copy(),
+            self._seeds.copy(),
             self._replaced.copy(),
             self._streams.copy(),
             self._steps.copy(),
@@ -247,6 +249,22 @@ class MemorySecretRows(SecretRows):
 
     def add_value(self, name: str, value: bytes) -> None:
         _add(self._values, name, value)
+
+    def keys_of_place(self, account: str, place: bytes) -> list[str]:
+        named = sorted(self._names.items())
+        return [key for (whose, key), name in named if (whose, name.place) == (account, place)]
+
+    def seed(self, account: str, key: str) -> bytes | None:
+        return self._seeds.get((account, key))
+
+    def keep_seed(self, account: str, key: str, seed: bytes) -> None:
+        self._seeds.setdefault((account, key), seed)
+
+    def wipe_seed(self, account: str, key: str) -> None:
+        self._seeds.pop((account, key), None)
+
+    def seeds(self) -> Mapping[tuple[str, str], bytes]:
+        return dict(self._seeds)
 
     def of_key(self, account: str, key: str) -> NameRow | None:
         return self._names.get((account, key))

@@ -22,6 +22,7 @@ import pytest
 
 from conformance.stores import public_rows
 from ledger.postgres.people import BOUND, People, settle
+from sfumato.errors import StoredElsewhere
 from sfumato.ledger import Binding, Entry, Hold, journal
 from sfumato.ledger.entries import NOTHING, binding, link_of, payload_digest
 from sfumato.ledger.sql import columns_of
@@ -89,7 +90,7 @@ STATEMENTS = {
     "quoting": "SELECT {0}.quoted('words')",
     "faults": "SELECT {0}.analyst_fault(NULL, NULL)",
     "a custodian's charge": "SELECT {0}.charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, "
-    "'', NULL, NULL, NULL)",
+    "'', NULL, NULL, NULL, NULL, false, '')",
     "a custodian's answer": "SELECT {0}.answer_new(4, '', 'x')",
     "ceilings": "SELECT {0}.under_ceiling('trips', 'n', 1, 0, NULL)",
     "block code": "DO $$ BEGIN UPDATE {0}.accounts SET total_first = 1000; END $$",
@@ -117,10 +118,12 @@ def canaries(people: People) -> list[str]:
     """The secrets, as an error or a notice might show them."""
     with closing(people.store("carl").secrets(create=False)) as secrets:
         values = secrets.reading(lambda rows: dict(rows.values()))
+        seeds = secrets.reading(lambda rows: dict(rows.seeds()))
     secret = values["secret"]
+    of_another = seeds["trips", "ben 1"]
     signed = [byte - 256 if byte > 127 else byte for byte in secret]
     lists = (" ".join(map(str, each)) for each in (list(secret), signed))
-    return [secret.hex(), secret[::-1].hex(), str(secret)[2:-1], *lists]
+    return [secret.hex(), secret[::-1].hex(), str(secret)[2:-1], of_another.hex(), *lists]
 
 
 @pytest.fixture
@@ -175,13 +178,68 @@ def test_no_statement_of_an_analyst_changes_the_ledger(
     assert set(others.values()) <= {"42809"}, others
 
 
+def test_what_is_paid_in_another_state_is_told_to_analysts_and_custodians_alike(
+    people: People,
+) -> None:
+    where = 'the question, "of" thé place'
+    with people.book("carl") as book:
+        for who in ("ann", "carl"):
+            book.add_spender("visits", people.name(who), (10, 0))
+        bound = Binding("é", "漢")
+        with book.reserve("visits", None, "jan", (1, 0), "", binding=bound, place=where) as hold:
+            hold.store(b"answer")
+    with people.book("ann") as book:
+        with pytest.raises(StoredElsewhere) as told:
+            book.reserve("visits", None, "feb", (1, 0), "", place=where)
+        assert told.value.entry == hold.entry.sequence
+        replayed = book.newest_answer("visits", "feb", where)
+        assert replayed is not None
+        assert replayed.stored == b"answer"
+        key = "b" * 16 + "+" + "c" * 16
+        theirs = book.reserve("visits", key, "feb", (1, 0), "", place=where, fresh=True)
+        theirs.store(b"theirs")
+        assert book.reserve("visits", None, "feb", (1, 0), "", place=where).stored == b"theirs"
+        assert book.newest_answer("visits", "apr", "another") is None
+    with people.book("carl") as book:
+        assert book.reserve("visits", None, "feb", (1, 0), "", place=where).stored == b"theirs"
+        with pytest.raises(StoredElsewhere) as told:
+            book.reserve("visits", None, "mar", (1, 0), "", place=where)
+        assert told.value.entry == theirs.entry.sequence
+        assert book.verify().ok
+
+
+def test_the_seed_of_a_charge_is_its_spenders_alone(people: People) -> None:
+    with people.book("ann") as book:
+        seeds = []
+        for _ in range(3):
+            with book.reserve("trips", None, "cut", (1, 0), "", binding=BOUND) as hold:
+                seeds.append(hold.seed)
+        assert len(set(seeds)) == 1
+        assert len(seeds[0]) == 32
+        seed_of = cast("Any", f"SELECT {people.schema}.seed_of(%s, %s)")
+        other = os.urandom(32)
+        with closing(people.connect("ann")) as db:
+            assert db.execute(seed_of, (hold.entry.sequence, other)).fetchone() == (seeds[0],)
+        with closing(people.connect("ben")) as db, pytest.raises(psycopg.Error):
+            db.execute(seed_of, (hold.entry.sequence, other))
+        hold.store(b"answer")
+        with closing(people.connect("ann")) as db:
+            assert db.execute(seed_of, (hold.entry.sequence, other)).fetchone() == (None,)
+    with people.book("carl") as book:
+        assert book._opened_secrets().store.reading(lambda rows: rows.seeds()) == {}
+
+
 @pytest.mark.usefixtures("untouched")
 def test_what_an_auditor_or_a_stranger_may_call(people: People) -> None:
     calls = (
         "take_turn()",
         "name_question('trips', NULL, '{q}', '', '')",
         "is_of_state(4, '', true)",
-        "charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, '', NULL, NULL, NULL)",
+        "names_of('trips', '{q}', 'q')",
+        "seed_of(4, '')",
+        "placed('trips', 'q')",
+        "charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, '', NULL, NULL, NULL, NULL, "
+        "false, '')",
         "answer_new(4, '', 'x')",
     )
     for who in ("eve", "stranger"):
@@ -375,7 +433,7 @@ def test_a_charge_is_not_resumed_for_ever(people: People, tried: Callable[..., s
     while not codes or codes[-1] is None:
         again = next_entry(people, kind="resume", key="d" * 32, time=now(), until=now(60))
         codes.append(tried(ENTER, (*columns_of(again), "", 0, 0, None)))
-    assert codes == [None] * 16 + ["23000"]
+    assert codes == [None] * 256 + ["23000"]
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from secrets import token_bytes as random_bytes
 from types import TracebackType
 
 from sfumato.basics import signing
@@ -42,6 +43,7 @@ from sfumato.ledger.stream_record import StreamRecord
 # --- the book -------------------------------------------------------------------------------------
 
 BATCH = 500  # entries of the log that are read at a time
+SEED_BYTES = 32
 
 
 class Book:
@@ -174,8 +176,14 @@ class Book:
                 remedy = "Restore the latest copy, with its secrets"
                 raise LedgerError(self._store.label, fault, remedy)
             self._anchor.require_writable()
+        if secrets is not None:
+            secrets.wipe_left_over(self._is_answered)
         self._examined = True
         return secrets
+
+    def _is_answered(self, account: str, key: str) -> bool:
+        """Whether an answer is stored under a key."""
+        return self._store.reading(lambda rows: rows.has(account, key, "store"))
 
     @property
     def label(self) -> str:
@@ -522,10 +530,12 @@ class Book:
         binding: Binding | None = None,
         lease: float = 900.0,
         wait: float = 60.0,
-        resumes: int | None = 1,
         formerly: Sequence[str] = (),
         spender: str | None = None,
         event: str = "",
+        place: str | None = None,
+        fresh: bool = False,
+        seed: bytes | None = None,
     ) -> Hold:
         """Charge an account, durably, before anything is counted; or find what is paid for.
 
@@ -553,10 +563,6 @@ class Book:
             its charge goes on at once when it asks again.
         wait : float
             Seconds to wait for the answer of another process.
-        resumes : int or None
-            How often a reservation without an answer may be taken over under its old charge; None:
-            always. There is a limit because whether a run fails may depend on the data. Beyond it
-            the charge stays spent, and the key is refused.
         formerly : sequence of str
             ``asked`` in the words of earlier versions, which may have charged for it.
         spender : str or None
@@ -564,6 +570,17 @@ class Book:
         event : str
             What is drawn (`sfumato.privacy.curves`). An account that composes by curves counts it,
             and not the cost; others ignore it.
+        place : str or None
+            What the charge is for, without the state of the data; None where the key says what it
+            is for. What was paid for in another state is refused: see ``StoredElsewhere``.
+        fresh : bool
+            Whether to charge in any case. The key is then random, and nobody's before. Where
+            nothing was paid for this question in this state, later charges without a key find it.
+        seed : bytes or None
+            What the noise is to come from if it is charged now; None: 32 random bytes. It is kept
+            among the secrets until the answer is stored. A charge without an answer is resumed as
+            often as it is asked for, and whoever resumes it is given this seed by the hold: with
+            new noise in each attempt, those that fail would choose among the answers.
 
         Returns
         -------
@@ -587,19 +604,59 @@ class Book:
             cost,
             note,
             lease,
-            resumes,
             binding,
             formerly=tuple(formerly),
             spender=spender or self._spender,
             event=event,
+            place=place,
+            fresh=fresh,
+            seed=random_bytes(SEED_BYTES) if seed is None else seed,
         )
-        caller = self._store.caller(request.spender)
-        if caller.role == "auditor":
-            raise refusals.reads_only(account, caller)
-        payer = Payer(self._store, self._examine(), self._anchor, caller)
+        payer = self._payer(request)
         deadline = time.monotonic() + wait
         hold = charge.call(payer, request) or charge.attempt(payer, request)
         return hold if isinstance(hold, Hold) else charge.await_turn(payer, request, hold, deadline)
+
+    def newest_answer(
+        self,
+        account: str,
+        asked: str,
+        place: str | None,
+        *,
+        formerly: Sequence[str] = (),
+        spender: str | None = None,
+    ) -> Hold | None:
+        """Find the newest answer to a question that was asked without a key, and charge nothing.
+
+        Parameters
+        ----------
+        account, asked, place, formerly, spender
+            As for `reserve`. The answer may be about any state of the data.
+
+        Returns
+        -------
+        Hold or None
+            The charge with its answer; None where none is stored.
+        """
+        request = Request(
+            account,
+            None,
+            asked,
+            (0, 0),
+            "",
+            0.0,
+            formerly=tuple(formerly),
+            spender=spender or self._spender,
+            place=place,
+        )
+        return charge.replay(self._payer(request), request)
+
+    def _payer(self, request: Request) -> Payer:
+        """Who asks, and the parts of the ledger; an auditor is refused."""
+        caller = self._store.caller(request.spender)
+        if caller.role == "auditor":
+            raise refusals.reads_only(request.account, caller)
+        return Payer(self._store, self._examine(), self._anchor, caller)
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -653,7 +710,6 @@ class Book:
             cost,
             note,
             0.0,
-            None,
             binding,
             spender=spender or self._spender,
             event=event,

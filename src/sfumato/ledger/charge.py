@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import NamedTuple
@@ -22,7 +23,16 @@ from sfumato.ledger.entries import BEGUN, MIXED, Account, Amount, Entry, Kind, p
 from sfumato.ledger.filters import allowed_curve
 from sfumato.ledger.leases import OWN_LEASES
 from sfumato.ledger.secrets import Secrets, fresh_name, known, moved_to
-from sfumato.ledger.store import Caller, Named, PublicRows, Request, Store, Unclear
+from sfumato.ledger.store import (
+    Caller,
+    Guard,
+    Named,
+    PublicRows,
+    Request,
+    Store,
+    StoreError,
+    Unclear,
+)
 from sfumato.privacy.curves import Event
 
 # --- reservations ---------------------------------------------------------------------------------
@@ -40,6 +50,9 @@ class Hold:
         The reservation. Its sequence, time and hash go into the receipt.
     stored : bytes or None
         The answer, if the key was answered before; then nothing was charged.
+    seed : bytes
+        What its noise has to come from, so that each attempt to answer draws the same; empty where
+        it is answered.
     """
 
     def __init__(
@@ -48,9 +61,11 @@ class Hold:
         stored: bytes | None,
         store: Callable[[bytes], bytes],
         abandon: Callable[[], None],
+        seed: bytes = b"",
     ) -> None:
         self.entry = entry
         self.stored = stored
+        self.seed = seed
         self._store = store
         self._abandon = abandon
 
@@ -123,11 +138,13 @@ class Payer(NamedTuple):
 class Settled(NamedTuple):
     """What was entered under a key before, and the entry by which the caller may work now.
 
-    ``mine`` is None where the key is answered, or where somebody else is at work on it.
+    ``mine`` is None where the key is answered, or where somebody else is at work on it; ``seed`` is
+    what the noise of the charge comes from otherwise.
     """
 
     past: list[Entry]
     mine: Entry | None
+    seed: bytes = b""
 
 
 def call(payer: Payer, request: Request) -> Hold | None:
@@ -147,7 +164,7 @@ def call(payer: Payer, request: Request) -> Hold | None:
             raise
         return None
     try:
-        return None if mine is None else _held(payer, Settled([], mine))
+        return None if mine is None else _held(payer, Settled([], mine, request.seed))
     except BaseException:
         if mine is not None:
             OWN_LEASES.add_unused(mine)
@@ -162,7 +179,7 @@ def attempt(payer: Payer, request: Request) -> Hold | Entry:
     tried: list[Entry] = []
     try:
         settled = payer.store.writing(partial(settle, request=request, payer=payer, tried=tried))
-        past, mine = settled
+        past, mine, _ = settled
         is_free = is_answered(past) if mine is None else mine not in past
         if mine is not None and not is_free:
             is_free = OWN_LEASES.use(mine)
@@ -196,7 +213,7 @@ def await_turn(payer: Payer, request: Request, lease: Entry, deadline: float) ->
 
 def _held(payer: Payer, settled: Settled) -> Hold:
     """What the caller is given: a lease to work under, or the answer."""
-    past, mine = settled
+    past, mine, seed = settled
     if mine is None:
         first = past[0]
         stored = _hand_out(payer, first)
@@ -205,7 +222,7 @@ def _held(payer: Payer, settled: Settled) -> Hold:
     first = (*past, mine)[0]
     # The charge is durable by now. If the anchor cannot be written, there is no answer yet.
     payer.note_entry()
-    return Hold(first, None, partial(_keep, payer, first), partial(_abandon, payer, mine))
+    return Hold(first, None, partial(_keep, payer, first), partial(_abandon, payer, mine), seed)
 
 
 def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
@@ -224,6 +241,10 @@ def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
     # Unclear: the call may have handed the answer out, and nothing of it is in the anchor yet.
     if is_first or is_unclear:
         payer.note_entry()
+    if payer.secrets is not None and not payer.store.in_one:
+        # The answer stands whatever becomes of this: a seed left over is wiped by the next to open.
+        with suppress(StoreError):
+            payer.secrets.store.wipe_seeds([(first.account, first.key)])
     return kept
 
 
@@ -268,18 +289,76 @@ def settle(rows: PublicRows, request: Request, payer: Payer, tried: list[Entry])
         rows.foresee(partial(_foresee_charge, request=request, secrets=payer.secrets))
         named = payer.secrets.name(request, of_key, rows.name_rows())
     else:
-        # In the transaction of the charge: one is never there without the other.
-        fresh = fresh_name(request.key)
-        named = guard.name(request.account, request.key, request.words, fresh)
+        named = _guarded_name(guard, request, of_key)
     past = _past(request, named, of_key)
     if is_answered(past):
         return Settled(past, None)
-    mine = (
-        _go_on(rows, request, payer, named, past) if past else _enter(rows, request, payer, named)
-    )
-    if mine is not None and mine not in past:
+    if not past:
+        mine = _enter(rows, request, payer, named)
         tried.append(mine)
-    return Settled(past, mine)
+        return Settled(past, mine, _seed(rows, request, payer, named, [mine]))
+    taken = _go_on(rows, request, payer, named, past)
+    if taken is None:
+        return Settled(past, None)
+    resumed, seed = taken
+    if resumed not in past:
+        tried.append(resumed)
+    return Settled(past, resumed, seed)
+
+
+def _guarded_name(guard: Guard, request: Request, of_key: Callable[[str], list[Entry]]) -> Named:
+    """What `Secrets.name` returns, for a caller who may not read the secrets."""
+    if request.key is None and request.place is not None:
+        # Of this state too: its own name is in the way of no other.
+        keys = [key for key in guard.keys(request) if of_key(key)]
+    else:
+        keys = []
+    # In the transaction of the charge: one is never there without the other.
+    named = guard.name(request, fresh_name(request.key))
+    if keys and named.key not in keys:
+        return Named("elsewhere", elsewhere=tuple(keys))
+    return named
+
+
+def _seed(
+    rows: PublicRows, request: Request, payer: Payer, named: Named, past: list[Entry]
+) -> bytes:
+    """What the noise of a charge comes from, kept before any is drawn.
+
+    A charge of a version before 0.2.1 has none. Noise may have been drawn for it before, and
+    whether a run fails may depend on the data and on the noise. So it is resumed once as of old,
+    from a seed that is made now, and if it was resumed before, it is refused.
+    """
+    if named.seed is not None:
+        return named.seed
+    guard = rows.guard()
+    if guard is not None:
+        seed = guard.seed(past[0].sequence, request.seed)
+    elif has_entry(past, "resume"):
+        seed = None
+    else:
+        assert payer.secrets is not None
+        seed = payer.secrets.keep_seed(request, past[0].key, rows.name_rows())
+    if seed is None:
+        raise refusals.resumed_too_often(past[0])
+    return seed
+
+
+def replay(payer: Payer, request: Request) -> Hold | None:
+    """The newest answer to a question, about whatever state of the data; None if none is stored."""
+
+    def look(rows: PublicRows) -> list[Entry] | None:
+        guard = rows.guard()
+        if guard is None:
+            assert payer.secrets is not None
+            keys = payer.secrets.keys(request, rows.name_rows())
+        else:
+            keys = guard.keys(request)
+        pasts = [rows.of_key(request.account, key) for key in keys]
+        return max(filter(is_answered, pasts), key=lambda past: past[0].sequence, default=None)
+
+    past = payer.store.writing(look)
+    return None if past is None else _held(payer, Settled(past, None))
 
 
 def settle_stream(rows: PublicRows, request: Request, payer: Payer) -> tuple[Entry, bool]:
@@ -300,7 +379,7 @@ def _foresee_charge(rows: PublicRows, request: Request, secrets: Secrets) -> Non
     account = request.account
     names = rows.name_rows()
     if names is not None:
-        known(names, account, request.key, secrets.tags(request))
+        known(names, request, secrets.tags(request), secrets.place_tag(request))
     if request.key is not None:
         rows.of_key(account, request.key)
     rows.account(account)
@@ -312,6 +391,11 @@ def _foresee_charge(rows: PublicRows, request: Request, secrets: Secrets) -> Non
 
 def _past(request: Request, named: Named, of_key: Callable[[str], list[Entry]]) -> list[Entry]:
     """What was entered for a question; refused where its key stands for another one."""
+    if named.verdict == "elsewhere":
+        pasts = [of_key(key) for key in named.elsewhere]
+        # The newest answer, which can be had; where there is none, the newest charge.
+        last = max(pasts, key=lambda past: (is_answered(past), past[0].sequence))
+        raise refusals.stored_elsewhere(last[0], is_answered=is_answered(last))
     key = named.key or request.key
     assert key is not None
     past = of_key(key)
@@ -375,8 +459,8 @@ def _counted(request: Request, account: Account) -> tuple[Amount, str]:
 
 def _go_on(
     rows: PublicRows, request: Request, payer: Payer, named: Named, past: list[Entry]
-) -> Entry | None:
-    """The entry by which the caller may work on a charge of before; None where others do."""
+) -> tuple[Entry, bytes] | None:
+    """The entry and seed by which the caller may work on a charge; None where others do."""
     last = past[-1]
     # The order matters: a lease that runs is waited for, whoever asks; everything that refuses
     # comes before the entry that takes the key over.
@@ -385,10 +469,12 @@ def _go_on(
     journal.require_own(past[0], payer.caller)
     _require_here(payer, named)
     _fix_binding(rows, request, payer)
+    _require_same_cost(request, past[0])
+    # Before the entry that resumes: whether noise may have been drawn is read off those before it.
+    seed = _seed(rows, request, payer, named, past)
     if _is_running(rows, last) and OWN_LEASES.is_unused(last):
-        _require_same_cost(request, past[0])
-        return last
-    return _take_over(rows, request, past)
+        return last, seed
+    return _take_over(rows, request, past), seed
 
 
 def _fix_binding(rows: PublicRows, request: Request, payer: Payer) -> None:
@@ -421,12 +507,15 @@ def keep(
     """
     rows.foresee(partial(_foresee_answer, first=first))
     if not rows.has(first.account, first.key, "store"):
+        names = rows.name_rows()
         if secrets is not None:
-            secrets.require_here(secrets.moved_to(rows.name_rows()))
+            secrets.require_here(secrets.moved_to(names))
         # Stored and handed out in one transaction, the answer entered before the hand: whatever
         # anybody saw, the ledger can show again.
         stored = journal.store_answer(rows, journal.follow(first, "store"), payload)
         journal.append(rows, journal.follow(first, "hand"), last=stored)
+        if names is not None:
+            names.wipe_seed(first.account, first.key)
         return payload, True
     past, kept = sound_answer(rows, first)
     if kept is None:
@@ -471,8 +560,9 @@ def sound_answer(rows: PublicRows, first: Entry) -> tuple[list[Entry], bytes | N
 
 def abandon(rows: PublicRows, mine: Entry) -> None:
     """End a lease, unless another entry followed: a late caller cannot end its successor's."""
-    if rows.of_key(mine.account, mine.key)[-1].sequence == mine.sequence:
-        journal.append(rows, journal.follow(mine, "abandon"))
+    past = rows.of_key(mine.account, mine.key)
+    if past[-1].sequence == mine.sequence:
+        journal.append(rows, journal.follow(past[0], "abandon"))
 
 
 # --- leases ---------------------------------------------------------------------------------------
@@ -485,10 +575,6 @@ def is_being_answered(rows: PublicRows, entry: Entry) -> bool:
 
 def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     """Resume a reservation without an answer under its old charge."""
-    resumed = sum(entry.kind == "resume" for entry in past)
-    if request.resumes is not None and resumed >= request.resumes:
-        raise refusals.resumed_too_often(past[0])
-    _require_same_cost(request, past[0])
     until = journal.lease_end(rows, request.lease)
     draft = journal.follow(past[0], "resume", until=until, holder=leases.current())
     return journal.append(rows, draft)

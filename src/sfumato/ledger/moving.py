@@ -160,6 +160,8 @@ def _copy_secret(
             new.add_value(name, value)
     for account, row, derived in kept.names():
         new.keep(account, row, derived=derived)
+    for (account, key), seed in kept.seeds().items():
+        new.keep_seed(account, key, seed)
     new.add_replaced(kept.all_replaced().items())
     charges = {entry.sequence: entry for entry in entries}
     for stream in streams:

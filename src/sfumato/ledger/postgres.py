@@ -6,7 +6,7 @@ The tables are in ``book.sql`` and ``secrets.sql``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar, TypeAlias, TypeVar, cast
@@ -34,6 +34,7 @@ from sfumato.ledger.store import (
     NewCharge,
     Position,
     PublicRows,
+    Request,
     Role,
     SecretRows,
     SecretStore,
@@ -44,9 +45,19 @@ from sfumato.ledger.store import (
 
 # --- rows -----------------------------------------------------------------------------------------
 
-NAME_QUESTION = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?)"
+PLAIN = re.compile("[a-z_][a-z0-9_]*")
+"""A word that needs no quotes, and holds no mark of a value."""
+NAME_QUESTION = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?, ?, ?)"
+NAMES_OF = "SELECT names_of(?, ?, ?)"
+SEED_OF = "SELECT seed_of(?, ?)"
 IS_OF_STATE = "SELECT is_of_state(?, ?, ?)"
 TAKE_STEP = "SELECT take_step(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class PostgresNameRows(SQLNameRows):
+    """The names of questions within one transaction."""
+
+    wipe: ClassVar[str] = "CALL {}wipe_seed(?, ?)"
 
 
 class PostgresPublicRows(SQLPublicRows):
@@ -73,11 +84,10 @@ class PostgresPublicRows(SQLPublicRows):
         )
 
     def name_rows(self) -> NameRows | None:
-        # Words that need no quotes, and hold no mark of a value.
-        if not re.fullmatch("[a-z_][a-z0-9_]*", self._secrets):
+        if not PLAIN.fullmatch(self._secrets):
             return None
-        names = SQLNameRows(self._ask)
-        names.place = f"{self._secrets}."
+        names = PostgresNameRows(self._ask)
+        names.schema = f"{self._secrets}."
         return names
 
     def foresee(self, look: Callable[[PublicRows], object]) -> None:
@@ -141,18 +151,27 @@ class PostgresAnalystRows(PostgresPublicRows):
 class PostgresGuard(SQLRows, Guard):
     """Calls the functions of ``guard.sql``, which alone may look at the secrets."""
 
-    def name(
-        self, account: str, key: str | None, words: Sequence[str], fresh: tuple[str, str]
-    ) -> Named:
+    def name(self, request: Request, fresh: tuple[str, str]) -> Named:
         import psycopg
 
+        account = request.account
+        words = list(request.words)
+        stated = (request.place, request.fresh)
         try:
-            row = self._one(NAME_QUESTION, account, key, list(words), *fresh)
+            row = self._one(NAME_QUESTION, account, request.key, words, *fresh, *stated)
         except psycopg.Error as error:
             if error.sqlstate != NO_SPENDER:
                 raise
             raise refusals.no_spender_here(account) from None
         return Named(*cast("tuple[Verdict, str, str]", row))
+
+    def keys(self, request: Request) -> list[str]:
+        rows = self._ask(NAMES_OF, (request.account, list(request.words), request.place))
+        return [str(key) for (key,) in rows]
+
+    def seed(self, charge: int, proposed: bytes) -> bytes | None:
+        row = self._one(SEED_OF, charge, proposed)
+        return None if row is None else cast("bytes | None", row[0])
 
     def note_state(self, charge: int, state: str) -> None:
         self._one(IS_OF_STATE, charge, state, True)
@@ -162,7 +181,7 @@ class PostgresGuard(SQLRows, Guard):
         return row is not None and bool(row[0])
 
 
-class PostgresSecretRows(SQLSecretRows):
+class PostgresSecretRows(PostgresNameRows, SQLSecretRows):
     """The secret rows within one transaction."""
 
     def __init__(self, ask: Ask, reached: Reached) -> None:
@@ -210,7 +229,7 @@ WHO = """
 """
 CHARGE = """
     SELECT sequence, time, spent_first, spent_second, until, previous, hash
-    FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ANSWER = "SELECT sequence, hash FROM answer_new(?, ?, ?)"
 OPEN_TO = """
@@ -239,8 +258,12 @@ class PostgresStore(Store):
     def __init__(self, address: str, *, schema: str = "sfumato", create: bool = True) -> None:
         self._address = address
         self._schema = schema
+        self.in_one = PLAIN.fullmatch(schema) is not None
         self.database = Database(address, schema, kind=BOOK, create=create)
         self._who: Caller | None = None
+        # Its functions use tables of the secrets that those have since the same version.
+        if self.database.was_older and self.has_secrets():
+            PostgresSecretStore(address, schema, create=False).close()
 
     def __repr__(self) -> str:
         return f"PostgresStore({public_address(self._address)!r})"
@@ -284,7 +307,7 @@ class PostgresStore(Store):
 
     def charge(self, new: NewCharge) -> Entry | None:
         account = new.account
-        key, tag, digest = new.name
+        key, tag, digest, place = new.name
         cost = new.cost
         columns = self.database.at_once(
             CHARGE,
@@ -302,6 +325,9 @@ class PostgresStore(Store):
                 new.protects,
                 new.data,
                 None if new.ceiling is None else list(new.ceiling),
+                place,
+                new.fresh,
+                new.seed,
             ),
         )
         if columns is None:

@@ -19,7 +19,9 @@ from sfumato.ledger.store import Role
 
 GUARD = (
     "{book}.take_turn()",
-    "{book}.name_question(text, text, text[], text, text)",
+    "{book}.name_question(text, text, text[], text, text, text, boolean)",
+    "{book}.names_of(text, text[], text)",
+    "{book}.seed_of(bigint, bytea)",
     "{book}.is_of_state(bigint, text, boolean)",
     "{book}.enter({book}.entries, bytea)",
 )

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -145,6 +145,8 @@ class SchemaKind:
         What messages call it.
     suffix : str
         What its name adds to the name of the ledger's schema.
+    later : dict
+        The SQL that makes a schema of an older version one of this version.
     """
 
     mark: str
@@ -152,17 +154,27 @@ class SchemaKind:
     scripts: tuple[str, ...]
     noun: str
     suffix: str
+    later: Mapping[int, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
-
-BOOK = SchemaKind(
-    "sfumato ledger, version", 5, ("book.sql", "charge.sql", "guard.sql"), "the ledger", ""
-)
-SECRETS = SchemaKind(
-    "sfumato secrets, version", 2, ("secrets.sql",), "the secrets of the ledger", "_secrets"
-)
 
 LAST = "only_owner.sql"
-"""What is run at the end, whatever the kind."""
+"""What is run at the end of what makes a schema, whatever the kind."""
+BOOK = SchemaKind(
+    "sfumato ledger, version",
+    6,
+    ("book.sql", "charge.sql", "guard.sql", LAST),
+    "the ledger",
+    "",
+    {5: ("calls_begin.sql", "charge.sql", "guard.sql", "calls_end.sql")},
+)
+SECRETS = SchemaKind(
+    "sfumato secrets, version",
+    3,
+    ("secrets.sql", "seeds.sql", LAST),
+    "the secrets of the ledger",
+    "_secrets",
+    {2: ("seeds.sql", LAST)},
+)
 
 # One line for each table, column, constraint, index, trigger and function of the schema in use, and
 # for each right of a role that no command of this library gives.
@@ -221,10 +233,10 @@ OBJECTS = """
 
 
 @cache
-def script(kind: SchemaKind) -> str:
-    """The statements that make an empty schema one of a kind."""
+def script(kind: SchemaKind, version: int = 0) -> str:
+    """The statements that make an empty schema, or one of an older version, one of a kind."""
     folder = resources.files("sfumato.ledger") / "tables" / "postgres"
-    names = (*kind.scripts, LAST)
+    names = kind.later[version] if version else kind.scripts
     texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
     return "\n".join(texts)
 
@@ -571,6 +583,11 @@ class Database:
         Whether a missing schema is made.
     was_reached : bool
         Whether this process has reached the server before: then it waits for one that is gone.
+
+    Attributes
+    ----------
+    was_older : bool
+        Whether it was of an earlier version, and is one of this version now.
     """
 
     def __init__(
@@ -587,6 +604,7 @@ class Database:
         self._address = address
         self.label = f"{kind.noun} {public_address(address)!r}"
         self.reached = Reached()
+        self.was_older = False
         self._connection: Connection | None = None
         self._was_reached = was_reached
         self._turns = Turns(self.label)
@@ -843,7 +861,11 @@ class Database:
             version = self._version(db)
             if version is None:
                 self._require_makeable(db, create=create)
+            elif version != self.kind.version:
+                self._require_owned(db)
+            if version != self.kind.version:
                 self._make(db)
+                self.was_older = version is not None
         except psycopg.Error as error:
             # To look again is harmless: what was made in the meantime is found.
             if self._is_cut(db, error):
@@ -863,6 +885,14 @@ class Database:
         if not may:
             raise LedgerError(self.label, f"{obstacle}, and this role may not make one", remedy)
 
+    def _require_owned(self, db: Connection) -> None:
+        """Refuse to make a ledger one of this version for a role that does not own it."""
+        query = "SELECT pg_has_role(nspowner, 'usage') FROM pg_namespace WHERE nspname = %s"
+        if db.execute(query, (self.schema,)).fetchone() != (True,):
+            obstacle = "an earlier version of Sfumato made it"
+            remedy = "Ask its custodian to open it once with this version: `sfumato ledger verify`"
+            raise LedgerError(self.label, obstacle, remedy)
+
     def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""
         query = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
@@ -875,7 +905,7 @@ class Database:
             obstacle = f"the database has a schema {self.schema!r} that is no ledger"
             raise LedgerError(self.label, obstacle, "Name another database")
         known = self.kind.version
-        if int(version) != known:
+        if int(version) != known and int(version) not in self.kind.later:
             obstacle = f"it has version {version}, and this library knows {known}"
             remedy = "Use the newer library that wrote it"
             if int(version) < known:
@@ -884,17 +914,19 @@ class Database:
                     "(`sfumato ledger migrate`); move that to an empty database with this one"
                 )
             raise LedgerError(self.label, obstacle, remedy)
-        return known
+        return int(version)
 
     def _make(self, db: Connection) -> None:
         """Write the tables and rules, once, however many processes try."""
         with db.transaction():
             # One at a time: the name of the lock is that of the schema.
             db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.schema,))
-            if self._version(db) is not None:
+            version = self._version(db)
+            if version == self.kind.version:
                 return
-            db.execute(quoted("CREATE SCHEMA {}", self.schema))
-            db.execute(plain(script(self.kind)))
+            if version is None:
+                db.execute(quoted("CREATE SCHEMA {}", self.schema))
+            db.execute(plain(script(self.kind, version or 0)))
             mark = f"{self.kind.mark} {self.kind.version}"
             db.execute(quoted(f"COMMENT ON SCHEMA {{}} IS '{mark}'", self.schema))
 

@@ -6,7 +6,7 @@ Each message says what was asked, what stands in the way, and what to do. None q
 from __future__ import annotations
 
 from sfumato.basics.numbers import EPSILON_UNITS
-from sfumato.errors import BudgetExceeded, LedgerError, UsageError
+from sfumato.errors import BudgetExceeded, LedgerError, StoredElsewhere, UsageError
 from sfumato.ledger.entries import MIXED, WRITTEN, Account, Amount, Binding, Entry, Spender, written
 from sfumato.ledger.store import Caller
 from sfumato.privacy.composition import Composition, Curves, State
@@ -180,14 +180,29 @@ def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> Us
     )
 
 
+def stored_elsewhere(first: Entry, *, is_answered: bool) -> StoredElsewhere:
+    """A question was paid for when the data were in another state."""
+    day = first.time[:10]
+    paid = f"entry {first.sequence} of account {first.account!r} paid for it on {day}"
+    stored = "stored=True gives the answer of that day, " if is_answered else ""
+    return StoredElsewhere(
+        f"asking for {first.note}",
+        f"{paid}, when the data were not as they are now; nothing is charged",
+        f'{stored}version="NAME" pays for these data and is found again by that name, and '
+        "fresh=True pays once (command line: --stored, --data-version, --fresh)",
+        entry=first.sequence,
+        day=day,
+    )
+
+
 def resumed_too_often(first: Entry) -> LedgerError:
-    """A charge was resumed as often as it may be, and has no answer."""
-    resumed = "its charge was resumed before and still has no answer"
-    risk = "whether a run fails may depend on the data"
+    """A charge of an earlier version was resumed as often as it may be, and has no answer."""
+    resumed = "its charge was resumed before version 0.2.1 and still has no answer"
+    risk = "each attempt drew new noise, and whether one fails may depend on the data"
     return LedgerError(
         f"key {first.key!r}",
         f"{resumed}; it is not resumed again, because {risk}",
-        "The charge stands; choose another key, which pays anew",
+        "The charge stands; choose another key, or ask with fresh=True: it pays anew",
         account=first.account,
     )
 

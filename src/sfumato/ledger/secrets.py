@@ -38,12 +38,17 @@ SECRET_BYTES = 32
 class Known(NamedTuple):
     """What the secrets know when a question is asked.
 
-    ``name`` is what it was called before; None where it was not asked. ``moved_to`` says where the
-    ledger was moved to; None where it was not.
+    ``name`` is what it was called before; None where it was not asked, or is asked afresh.
+    ``moved_to`` says where the ledger was moved to; None where it was not. ``seed`` is kept for its
+    charge. ``elsewhere`` are the keys of the same question in other states of the data.
+    ``namesake`` is the name that was made for the question, where another one is asked for.
     """
 
     name: NameRow | None
     moved_to: bytes | None
+    seed: bytes | None = None
+    elsewhere: tuple[str, ...] = ()
+    namesake: NameRow | None = None
 
 
 class Secrets:
@@ -93,35 +98,84 @@ class Secrets:
         account = request.account
         key = request.key
         tags = self.tags(request)
-        look = partial(known, account=account, key=key, tags=tags)
-        name, where = self.store.reading(look) if rows is None else look(rows)
+        look = partial(known, request=request, tags=tags, place=self.place_tag(request))
+        name, where, seed, elsewhere, namesake = (
+            self.store.reading(look) if rows is None else look(rows)
+        )
         # These secrets are older than the book, or another ledger's: they never heard of the key.
         if name is None and key is not None and charged(key):
             return Named("unknown")
-        if name is not None and name.tag in tags:
-            return Named("named", name.key, name.digest, where)
+        is_asked = name is not None and name.tag in tags
+        paid_elsewhere = tuple(filter(charged, elsewhere))
+        if paid_elsewhere and not (name is not None and charged(name.key)):
+            return Named("elsewhere", elsewhere=paid_elsewhere)
+        if name is not None and is_asked:
+            return Named("named", name.key, name.digest, where, seed)
         if name is not None and charged(name.key):
             return Named("conflict")
         # A name that nothing was charged under stays free: its question may have been refused.
-        fresh_key, digest = fresh_name(key)
-        row = NameRow(fresh_key, tags[0], digest)
+        derived = key is None or (
+            request.fresh and not (namesake is not None and charged(namesake.key))
+        )
+        new = self.new_name(request)
+        # Of a name that stays free, the seed does, too: nothing was ever drawn from it.
+        keep = partial(_keep, account=account, name=new, seed=seed or request.seed, derived=derived)
         if rows is not None:
-            rows.keep(account, row, derived=key is None)
+            keep(rows)
         else:
             # A charge follows, and is of no use without it. The other way round does no harm.
-            self.store.writing(lambda names: names.keep(account, row, derived=key is None))
-        return Named("named", fresh_key, digest, where)
+            self.store.writing(keep)
+        return Named("named", new.key, new.digest, where, seed or request.seed)
+
+    def new_name(self, request: Request) -> NameRow:
+        """A name for a question that has none."""
+        key, digest = fresh_name(request.key)
+        return NameRow(key, self.tags(request)[0], digest, self.place_tag(request))
+
+    def place_tag(self, request: Request) -> bytes | None:
+        """The HMAC of a question without the state of the data; None where a user gave its key."""
+        if request.place is None or (request.key is not None and not request.fresh):
+            return None
+        text = json.dumps(["place", request.account, request.place])
+        return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
+
+    def keys(self, request: Request, rows: NameRows | None) -> list[str]:
+        """The keys of the names of a question, in any state of the data; ``rows`` as for `name`."""
+
+        def look(names: NameRows) -> list[str]:
+            place = self.place_tag(request)
+            keys = [] if place is None else names.keys_of_place(request.account, place)
+            own = [names.of_tag(request.account, tag) for tag in self.tags(request)]
+            return keys + [name.key for name in own if name is not None and name.key not in keys]
+
+        return self.store.reading(look) if rows is None else look(rows)
+
+    def keep_seed(self, request: Request, key: str, rows: NameRows | None) -> bytes:
+        """Keep, once, what the noise of a charge comes from, and return it."""
+
+        def settle(names: NameRows) -> bytes:
+            names.keep_seed(request.account, key, request.seed)
+            return names.seed(request.account, key) or request.seed
+
+        return self.store.writing(settle) if rows is None else settle(rows)
+
+    def wipe_left_over(self, answered: Callable[[str, str], bool]) -> None:
+        """Wipe the seeds of charges that were answered before a process ended that would have."""
+        seeds = self.store.reading(lambda rows: rows.seeds())
+        left_over = [whose for whose in seeds if answered(*whose)]
+        if left_over:
+            self.store.wipe_seeds(left_over)
 
     def new_charge(self, request: Request, holder: str) -> NewCharge:
         """A request as a charge under a fresh name, in case the question has none."""
-        key, digest = fresh_name(request.key)
-        tag, *former = self.tags(request)
         bound = request.binding
         return NewCharge(
             request.account,
-            NameRow(key, tag, digest),
-            request.key is not None,
-            former,
+            self.new_name(request),
+            request.key is not None and not request.fresh,
+            request.fresh,
+            request.seed,
+            self.tags(request)[1:],
             (request.cost[0], request.cost[1]),
             request.note,
             request.lease,
@@ -184,16 +238,29 @@ def fresh_name(key: str | None) -> tuple[str, str]:
     return key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES)
 
 
-def known(rows: NameRows, account: str, key: str | None, tags: Sequence[bytes]) -> Known:
+def known(
+    rows: NameRows, request: Request, tags: Sequence[bytes], place: bytes | None = None
+) -> Known:
     """What is known by a key; without one, by the first of some tags that has a name."""
+    account = request.account
     moved = rows.value(MOVED)
-    if key is not None:
-        return Known(rows.of_key(account, key), moved)
-    for tag in tags:
-        name = rows.of_tag(account, tag)
-        if name is not None:
-            return Known(name, moved)
-    return Known(None, moved)
+    by_tag = None
+    if request.key is None or request.fresh:
+        names = (rows.of_tag(account, tag) for tag in tags)
+        by_tag = next((name for name in names if name is not None), None)
+    name = by_tag if request.key is None else rows.of_key(account, request.key)
+    seed = None if name is None else rows.seed(account, name.key)
+    elsewhere: list[str] = []
+    if place is not None and not request.fresh:
+        own = "" if name is None else name.key
+        elsewhere = [key for key in rows.keys_of_place(account, place) if key != own]
+    return Known(name, moved, seed, tuple(elsewhere), by_tag)
+
+
+def _keep(rows: NameRows, account: str, name: NameRow, seed: bytes, *, derived: bool) -> None:
+    """Write a name, and what the noise of its charge is to come from."""
+    rows.keep(account, name, derived=derived)
+    rows.keep_seed(account, name.key, seed)
 
 
 def moved_to(rows: NameRows) -> bytes | None:

@@ -387,12 +387,15 @@ POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = 
 STREAMS = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams"
 STEPS = "SELECT step, event, output, hash FROM steps WHERE stream = ?"
 VALUE = "SELECT value FROM {}about WHERE name = ?"
-NAMES = "SELECT key, tag, digest FROM {}requests WHERE account = ?"
+NAMES = "SELECT key, tag, digest, place FROM {}requests WHERE account = ?"
+OF_PLACE = "SELECT key FROM {}requests WHERE account = ? AND place = ? ORDER BY key"
+SEED = "SELECT seed FROM {}seeds WHERE account = ? AND key = ?"
+KEEP_SEED = "INSERT INTO {}seeds (account, key, seed) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 FORGET = "DELETE FROM {}requests WHERE account = ? AND tag = ? AND derived AND key <> ?"
 KEEP = """
-    INSERT INTO {}requests (account, key, tag, digest, derived) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (account, key) DO UPDATE
-    SET tag = excluded.tag, digest = excluded.digest, derived = excluded.derived
+    INSERT INTO {}requests (account, key, tag, digest, place, derived) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (account, key) DO UPDATE SET tag = excluded.tag, digest = excluded.digest,
+      place = excluded.place, derived = excluded.derived
 """
 
 
@@ -413,29 +416,46 @@ class SQLNameRows(SQLRows, NameRows):
 
     Attributes
     ----------
-    place : str
+    schema : str
         What precedes the names of the secret tables: a schema and a dot, or nothing.
+    wipe : str
+        The statement that wipes a seed.
     """
 
-    place = ""
+    schema = ""
+    wipe: ClassVar[str] = "DELETE FROM {}seeds WHERE account = ? AND key = ?"
 
     def value(self, name: str) -> bytes | None:
-        rows = [*self._ask(VALUE.format(self.place), (name,))]
+        rows = [*self._ask(VALUE.format(self.schema), (name,))]
         return cast("bytes", rows[0][0]) if rows else None
 
     def of_key(self, account: str, key: str) -> NameRow | None:
-        rows = [*self._ask(f"{NAMES.format(self.place)} AND key = ?", (account, key))]
+        rows = [*self._ask(f"{NAMES.format(self.schema)} AND key = ?", (account, key))]
         return NameRow._make(rows[0]) if rows else None
 
     def of_tag(self, account: str, tag: bytes) -> NameRow | None:
-        query = f"{NAMES.format(self.place)} AND tag = ? AND derived"
+        query = f"{NAMES.format(self.schema)} AND tag = ? AND derived"
         rows = [*self._ask(query, (account, tag))]
         return NameRow._make(rows[0]) if rows else None
 
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
         if derived:
-            self._ask(FORGET.format(self.place), (account, name.tag, name.key))
-        self._ask(KEEP.format(self.place), (account, name.key, name.tag, name.digest, derived))
+            self._ask(FORGET.format(self.schema), (account, name.tag, name.key))
+        self._ask(KEEP.format(self.schema), (account, *name, derived))
+
+    def keys_of_place(self, account: str, place: bytes) -> list[str]:
+        rows = self._ask(OF_PLACE.format(self.schema), (account, place))
+        return [str(key) for (key,) in rows]
+
+    def seed(self, account: str, key: str) -> bytes | None:
+        row = self._one(SEED.format(self.schema), account, key)
+        return None if row is None else cast("bytes", row[0])
+
+    def keep_seed(self, account: str, key: str, seed: bytes) -> None:
+        self._ask(KEEP_SEED.format(self.schema), (account, key, seed))
+
+    def wipe_seed(self, account: str, key: str) -> None:
+        self._ask(self.wipe.format(self.schema), (account, key))
 
 
 class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
@@ -451,12 +471,18 @@ class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
         self._ask("INSERT INTO about (name, value) VALUES (?, ?)", (name, value))
 
     def names(self) -> list[tuple[str, NameRow, bool]]:
-        query = "SELECT account, key, tag, digest, derived FROM requests ORDER BY account, key"
-        rows = cast("Iterable[tuple[str, str, bytes, str, int]]", self._ask(query, ()))
+        query = "SELECT account, derived, key, tag, digest, place FROM requests"
+        rows = self._ask(f"{query} ORDER BY account, key", ())
         return [
-            (account, NameRow(key, tag, digest), bool(derived))
-            for account, key, tag, digest, derived in rows
+            (str(account), NameRow._make(name), bool(derived)) for account, derived, *name in rows
         ]
+
+    def seeds(self) -> Mapping[tuple[str, str], bytes]:
+        rows = cast(
+            "Iterable[tuple[str, str, bytes]]",
+            self._ask("SELECT account, key, seed FROM seeds ORDER BY account, key", ()),
+        )
+        return {(account, key): seed for account, key, seed in rows}
 
     def replaced(self, sequence: int) -> str | None:
         row = self._one("SELECT hash FROM replaced WHERE sequence = ?", sequence)

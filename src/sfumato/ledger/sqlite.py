@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -223,6 +223,10 @@ class SQLiteSecretStore(SecretStore):
 
     def forget(self) -> None:
         self.database.forget_log()
+
+    def wipe_seeds(self, keys: Iterable[tuple[str, str]]) -> None:
+        super().wipe_seeds(keys)
+        self.forget()
 
     def close(self) -> None:
         self.database.close()

@@ -63,6 +63,8 @@ class FileKind:
     later : tuple of str
         SQL that adds to a file what a later use of it needs, each after those before, and makes it
         one of the next version.
+    at_once : bool
+        Whether each file is made one of the newest version when it is opened.
     """
 
     application: int
@@ -72,6 +74,7 @@ class FileKind:
     pragmas: tuple[str, ...] = ()
     owner_only: bool = False
     later: tuple[str, ...] = ()
+    at_once: bool = False
 
     @property
     def newest(self) -> int:
@@ -97,6 +100,8 @@ SECRETS = FileKind(
     # What is overwritten or deleted is zeroed in the file, so that a wiped state is gone.
     pragmas=("secure_delete = ON",),
     owner_only=True,
+    later=("seeds.sql",),
+    at_once=True,
 )
 OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 
@@ -538,7 +543,7 @@ class Database:
                 "its file system allows no write-ahead log",
                 "Keep the ledger on a local disk",
             )
-        if not version:
+        if not version or (self.kind.at_once and version < self.kind.newest):
             self._make(connection)
 
     def _version(self, connection: sqlite3.Connection) -> int:
@@ -568,15 +573,18 @@ class Database:
             raise LedgerError(self.label, obstacle, f"Version 0.2.0 upgrades it: {how}")
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """Write the tables and rules of an empty file, once, however many processes try."""
+        """Write the tables and rules that a file lacks, once, however many processes try."""
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Another process may have made them since the first look, which took no lock.
-            if not self._version(connection):
+            version = self._version(connection)
+            if not version:
                 for statement in statements(script(self.kind.script)):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {self.kind.application}")
                 connection.execute(f"PRAGMA user_version = {self.kind.version}")
+            if self.kind.at_once and version < self.kind.newest:
+                extend(connection, self.kind, self.kind.newest)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):

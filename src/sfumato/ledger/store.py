@@ -54,11 +54,16 @@ from sfumato.ledger.entries import (
 
 
 class NameRow(NamedTuple):
-    """The name of a question in an account: its key, its tag (an HMAC), and a random digest."""
+    """The name of a question in an account: its key, its tag (an HMAC), and a random digest.
+
+    ``place`` is a second tag, of the same question without the state of the data; None where it was
+    asked under a key, or named by a version before 0.2.1.
+    """
 
     key: str
     tag: bytes
     digest: str
+    place: bytes | None = None
 
 
 class NameRows(ABC):
@@ -83,6 +88,22 @@ class NameRows(ABC):
         It replaces an older name with the same key, or one that was made for the same question.
         """
 
+    @abstractmethod
+    def keys_of_place(self, account: str, place: bytes) -> list[str]:
+        """The keys of the names that have a place."""
+
+    @abstractmethod
+    def seed(self, account: str, key: str) -> bytes | None:
+        """What the noise of a charge comes from; None once its answer is stored."""
+
+    @abstractmethod
+    def keep_seed(self, account: str, key: str, seed: bytes) -> None:
+        """Keep what the noise of a charge comes from, unless something is kept already."""
+
+    @abstractmethod
+    def wipe_seed(self, account: str, key: str) -> None:
+        """Remove what the noise of a charge came from; no row holds it any more."""
+
 
 # --- requests -------------------------------------------------------------------------------------
 
@@ -95,7 +116,7 @@ class Request:
     """A request for a charge; the parameters of `Book.reserve`.
 
     ``formerly`` is what was asked for in the words of earlier versions. ``spender`` is as the user
-    stated it.
+    stated it. ``seed`` is what its noise is to come from, should it be charged now.
     """
 
     account: str
@@ -104,11 +125,13 @@ class Request:
     cost: Amount
     note: str
     lease: float
-    resumes: int | None
     binding: Binding | None = None
     formerly: tuple[str, ...] = ()
     spender: str | None = None
     event: str = ""
+    place: str | None = None
+    fresh: bool = False
+    seed: bytes = b""
 
     def __post_init__(self) -> None:
         require_text("account", self.account)
@@ -120,6 +143,8 @@ class Request:
             require_text("key", self.key)
         if self.spender is not None:
             require_text("spender", self.spender)
+        if self.place is not None:
+            require_text("place", self.place)
         require_amount("cost", self.cost)
         if not 0 <= self.lease <= LONGEST_LEASE:
             raise UsageError(
@@ -144,6 +169,10 @@ class NewCharge(NamedTuple):
         What the question is to be called, with its tag in the words of now.
     given : bool
         Whether the user gave its key.
+    fresh : bool
+        Whether it is charged although the question was paid for in another state of the data.
+    seed : bytes
+        What its noise comes from.
     former : sequence of bytes
         The tags of the question in the words of earlier versions.
     cost, note, lease
@@ -157,6 +186,8 @@ class NewCharge(NamedTuple):
     account: str
     name: NameRow
     given: bool
+    fresh: bool
+    seed: bytes
     former: Sequence[bytes]
     cost: Amount
     note: str
@@ -252,7 +283,7 @@ class StreamRow(NamedTuple):
 
 
 Role: TypeAlias = Literal["custodian", "analyst", "auditor"]
-Verdict: TypeAlias = Literal["named", "conflict", "unknown"]
+Verdict: TypeAlias = Literal["named", "conflict", "unknown", "elsewhere"]
 
 
 class Caller(NamedTuple):
@@ -277,12 +308,16 @@ class Named(NamedTuple):
     """What stands under a key or a question: its name, or why it has none.
 
     ``moved_to`` says where the ledger was moved to; None where it was not, or a guard refuses then.
+    ``seed`` is what the noise of the charge comes from; None where a guard keeps it, or none is
+    kept. ``elsewhere`` are the keys of charges for the same question in other states of the data.
     """
 
     verdict: Verdict
     key: str = ""
     digest: str = ""
     moved_to: bytes | None = None
+    seed: bytes | None = None
+    elsewhere: tuple[str, ...] = ()
 
 
 class Guard(ABC):
@@ -292,12 +327,19 @@ class Guard(ABC):
     """
 
     @abstractmethod
-    def name(
-        self, account: str, key: str | None, words: Sequence[str], fresh: tuple[str, str]
-    ) -> Named:
-        """Find the name of a question, or give it the fresh key and digest.
+    def name(self, request: Request, fresh: tuple[str, str]) -> Named:
+        """Find the name of a question, or give it the fresh key and digest."""
 
-        ``words`` are the question, first in the words of now, then of earlier versions.
+    @abstractmethod
+    def keys(self, request: Request) -> list[str]:
+        """The keys of the names of a question, in any state of the data."""
+
+    @abstractmethod
+    def seed(self, charge: int, proposed: bytes) -> bytes | None:
+        """What the noise of an own charge comes from, until its answer is stored.
+
+        What is proposed is kept if nothing is, unless the charge was resumed before: noise may have
+        been drawn for it then. None: it has no seed.
         """
 
     @abstractmethod
@@ -531,6 +573,10 @@ class SecretRows(StreamRows, NameRows):
         """Add the hashes that entries had before the ledger was upgraded."""
 
     @abstractmethod
+    def seeds(self) -> Mapping[tuple[str, str], bytes]:
+        """What the noise of charges comes from, by account and key."""
+
+    @abstractmethod
     def all_replaced(self) -> Mapping[int, str]:
         """The hashes that entries had before the ledger was upgraded, by their numbers."""
 
@@ -617,12 +663,24 @@ class SecretStore(Part[SecretRows]):
     def forget(self) -> None:
         """Remove from all logs what the last step of a stream wiped."""
 
+    def wipe_seeds(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Wipe what the noise of some charges came from, by account and key."""
+
+        def wipe(rows: SecretRows) -> None:
+            for account, key in keys:
+                rows.wipe_seed(account, key)
+
+        self.writing(wipe)
+
 
 class Store(Part[PublicRows]):
     """The public part of a store, with the secret part beside it."""
 
     has_calls = False
     """Whether `charge` and `answer` ever do anything."""
+
+    in_one = False
+    """Whether both parts lie in one database, whose `PublicRows.name_rows` span both."""
 
     def charge(self, new: NewCharge) -> Entry | None:
         """Charge for a custodian in a single call, if all is as usual: the entry.

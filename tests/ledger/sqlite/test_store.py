@@ -23,9 +23,7 @@ def test_racing_processes_return_identical_bytes(path, tmp_path):
         with open_ledger(path) as ledger:
             start.wait()
             for number in range(10):
-                with ledger.reserve(
-                    "trips", str(number), "digest", (1, 0), "", lease=0, resumes=None
-                ) as hold:
+                with ledger.reserve("trips", str(number), "digest", (1, 0), "", lease=0) as hold:
                     lines.append(f"{number} {hold.store(os.urandom(16)).hex()}")
         (tmp_path / f"{name}.out").write_text("\n".join(lines))
 

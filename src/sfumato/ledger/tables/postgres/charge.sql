@@ -14,7 +14,7 @@ $$;
 -- nothing was done.
 CREATE FUNCTION charge_new(which TEXT, given BOOLEAN, words BYTEA, former BYTEA[], fresh_key TEXT, fresh_digest TEXT,
                            first BIGINT, second BIGINT, said TEXT, lease DOUBLE PRECISION, worker TEXT,
-                           whom TEXT, whose TEXT, most BIGINT[])
+                           whom TEXT, whose TEXT, most BIGINT[], located BYTEA, anew BOOLEAN, seeded BYTEA)
 RETURNS SETOF entries LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   moment TIMESTAMPTZ;
@@ -39,12 +39,20 @@ BEGIN
       RETURN;
     END IF;
   END IF;
+  -- Paid for in another state of the data: the library says so.
+  IF located IS NOT NULL AND NOT anew THEN
+    PERFORM 1 FROM requests r WHERE r.account = which AND r.place = located;
+    IF FOUND THEN
+      RETURN;
+    END IF;
+  END IF;
   -- The key, and the tag of a question whose key was made for it, stand for one question each.
-  INSERT INTO requests (account, key, tag, digest, derived) VALUES (which, fresh_key, words, fresh_digest, NOT given)
+  INSERT INTO requests (account, key, tag, digest, place, derived) VALUES (which, fresh_key, words, fresh_digest, located, NOT given)
     ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RETURN;
   END IF;
+  INSERT INTO seeds (account, key, seed) VALUES (which, fresh_key, seeded);
   -- Where the rules refuse it, the name is undone as well.
   RETURN QUERY INSERT INTO entries VALUES
     (NULL, which, 'reserve', stamp(moment), fresh_key, fresh_digest, first, second, said, '', NULL, NULL,
@@ -82,5 +90,6 @@ BEGIN
     (NULL, paid.account, 'hand', paid.time, paid.key, paid.digest, 0, 0, '', '', NULL, NULL, '', '', NULL, NULL, '', 0, 0)
     RETURNING *;
   INSERT INTO payloads (sequence, payload) VALUES (paid.tip + 1, answer);
+  CALL wipe_seed(paid.account, paid.key);
 END $$;
 

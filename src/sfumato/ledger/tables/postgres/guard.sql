@@ -39,6 +39,7 @@ END $$;
 
 -- Find the name of a question, or give it one: what Secrets.name does for the custodian.
 CREATE FUNCTION name_question(which TEXT, given TEXT, asked TEXT[], fresh_key TEXT, fresh_digest TEXT,
+                              located TEXT DEFAULT NULL, anew BOOLEAN DEFAULT false,
                               OUT verdict TEXT, OUT name_key TEXT, OUT name_digest TEXT)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -52,7 +53,7 @@ BEGIN
   IF array_length(asked, 1) IS NULL OR array_length(asked, 1) > 16 OR array_position(asked, NULL) IS NOT NULL
      OR coalesce(octet_length(array_to_string(asked, '')), 0) > 65536
      OR coalesce(fresh_digest, '') !~ '^[0-9a-f]{64}$' OR coalesce(fresh_key, '') = '' OR octet_length(fresh_key) > 4096
-     OR (given IS NULL AND fresh_key !~ '^[0-9a-f]{32}$') OR given <> fresh_key THEN
+     OR (given IS NULL AND fresh_key !~ '^[0-9a-f]{32}$') OR given <> fresh_key OR coalesce(octet_length(located), 0) > 4096 THEN
     RAISE EXCEPTION 'the name is not well formed' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   FOREACH words IN ARRAY asked LOOP
@@ -80,11 +81,52 @@ BEGIN
     END IF;
     -- No question that was charged has this key or tag, so nothing that was paid for is lost.
     DELETE FROM requests r WHERE r.account = which AND r.key = fresh_key;
-    INSERT INTO requests (account, key, tag, digest, derived) VALUES (which, fresh_key, tags[1], fresh_digest, given IS NULL);
+    INSERT INTO requests (account, key, tag, digest, place, derived) VALUES (which, fresh_key, tags[1], fresh_digest,
+      CASE WHEN given IS NULL OR anew THEN placed(which, located) END,
+      given IS NULL OR (anew AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.account = which AND r.derived AND r.tag = ANY (tags))));
     verdict := 'named';
     name_key := fresh_key;
     name_digest := fresh_digest;
   END IF;
+END $$;
+
+-- The HMAC of a question without the state of the data; NULL where it has none.
+CREATE FUNCTION placed(which TEXT, located TEXT) RETURNS BYTEA LANGUAGE sql AS $$
+  SELECT CASE WHEN located IS NOT NULL THEN keyed('["place", ' || quoted(which) || ', ' || quoted(located) || ']') END
+$$;
+
+-- The keys of the names of a question that was asked without a key, in any state of the data.
+CREATE FUNCTION names_of(which TEXT, asked TEXT[], located TEXT) RETURNS SETOF TEXT LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  tags BYTEA[] := ARRAY[]::bytea[];
+  words TEXT;
+  located_as BYTEA := placed(which, located);
+BEGIN
+  PERFORM require_spender(which);
+  FOREACH words IN ARRAY asked LOOP
+    tags := array_append(tags, keyed('[' || quoted(which) || ', ' || quoted(words) || ']'));
+  END LOOP;
+  RETURN QUERY SELECT r.key FROM requests r WHERE r.account = which AND r.place = located_as
+    UNION SELECT r.key FROM requests r WHERE r.account = which AND r.derived AND r.tag = ANY (tags);
+END $$;
+
+-- What the noise of an own charge comes from; NULL where it has no seed, or is another's. What is proposed is kept where
+-- nothing is, unless noise may have been drawn before.
+CREATE FUNCTION seed_of(charge BIGINT, proposed BYTEA) RETURNS BYTEA LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+  first entries%ROWTYPE;
+BEGIN
+  LOCK TABLE entries IN EXCLUSIVE MODE;
+  SELECT * INTO first FROM entries WHERE sequence = charge AND kind = 'reserve' AND spender = session_user::text;
+  PERFORM require_spender(first.account);
+  IF EXISTS (SELECT 1 FROM entries e WHERE e.account = first.account AND e.key = first.key AND e.kind = 'store') THEN
+    RETURN NULL;
+  END IF;
+  IF octet_length(proposed) BETWEEN 32 AND 1048576 AND NOT EXISTS
+     (SELECT 1 FROM entries e WHERE e.account = first.account AND e.key = first.key AND e.kind = 'resume') THEN
+    INSERT INTO seeds (account, key, seed) VALUES (first.account, first.key, proposed) ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN (SELECT s.seed FROM seeds s WHERE s.account = first.account AND s.key = first.key);
 END $$;
 
 -- Whether a charge asked about a state of the data; noted first, once, if the caller paid for the charge and says so.
@@ -131,7 +173,7 @@ BEGIN
       THEN 'the charge is another spender''s'
     WHEN added.kind = 'abandon' AND last_kind NOT IN ('reserve', 'resume') THEN 'there is no lease to end'
     -- So that all entries of an account are few for what was paid from it.
-    WHEN added.kind = 'resume' AND (SELECT count(*) FROM entries WHERE account = added.account AND entries.key = added.key AND kind = 'resume') >= 16
+    WHEN added.kind = 'resume' AND (SELECT count(*) FROM entries WHERE account = added.account AND entries.key = added.key AND kind = 'resume') >= 256
       THEN 'the charge was resumed too often'
     WHEN added.kind = 'reserve' AND added.cost_first = 0 AND added.cost_second = 0 THEN 'a charge costs something'
     WHEN added.kind = 'hand' AND last_kind = 'hand' THEN 'it was handed out before'
@@ -202,6 +244,7 @@ BEGIN
   IF added.kind = 'store' THEN
     PERFORM convert_from(payload, 'UTF8');  -- an export writes answers as text
     INSERT INTO payloads (sequence, payload) VALUES (added.sequence, enter.payload);
+    CALL wipe_seed(added.account, added.key);
   ELSIF added.kind = 'bind' THEN
     settled := added.note::json;
     IF coalesce(settled ->> 'protects', '') = '' OR added.note IS DISTINCT FROM

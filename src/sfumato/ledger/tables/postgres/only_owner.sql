@@ -17,6 +17,6 @@ BEGIN
     EXECUTE format('REVOKE ALL ON SCHEMA %s FROM %s', here, who);
     EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %s', here, who);
     EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA %s FROM %s', here, who);
-    EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA %s FROM %s', here, who);
+    EXECUTE format('REVOKE ALL ON ALL ROUTINES IN SCHEMA %s FROM %s', here, who);
   END LOOP;
 END $$;
