@@ -31,7 +31,8 @@ DOCUMENTED = """
     MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans
     Counter Calendar
     risk choose window Within Risk histogram_accuracy histogram_epsilon testing
-    SfumatoError UsageError BoundsRequired Infeasible BudgetExceeded DataError LedgerError
+    SfumatoError UsageError BoundsRequired Infeasible StoredElsewhere BudgetExceeded DataError
+    LedgerError
     InternalError spark_package
 """
 ANNOTATED = """

@@ -32,6 +32,7 @@ from .errors import Infeasible as Infeasible
 from .errors import InternalError as InternalError
 from .errors import LedgerError as LedgerError
 from .errors import SfumatoError as SfumatoError
+from .errors import StoredElsewhere as StoredElsewhere
 from .errors import UsageError as UsageError
 from .ledger import Account as Account
 from .ledger import Ledger as Ledger

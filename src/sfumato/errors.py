@@ -199,8 +199,10 @@ class StoredElsewhere(UsageError):
         The day of that payment, as in "2026-11-27".
     """
 
-    def __init__(self, request: str, obstacle: str, remedy: str, *, entry: int, day: str) -> None:
-        super().__init__(request, obstacle, remedy)
+    def __init__(
+        self, asked: str, obstacle: str, remedy: str, *, entry: int = 0, day: str = ""
+    ) -> None:
+        super().__init__(asked, obstacle, remedy)
         self.entry = entry
         self.day = day
 
