@@ -197,6 +197,17 @@ class StoredElsewhere(UsageError):
         The entry of the ledger that paid for it.
     day : str
         The day of that payment, as in "2026-11-27".
+
+    >>> from sfumato.ledger import open_ledger
+    >>> ledger = open_ledger(None)
+    >>> account = ledger.open_account("trips", "pure", (3_000_000_000, 0))
+    >>> cost, place = (500_000_000, 0), "a histogram of trips.csv"
+    >>> hold = ledger.reserve("trips", None, f"{place}, as on Monday", cost, "", place=place)
+    >>> try:
+    ...     ledger.reserve("trips", None, f"{place}, as on Tuesday", cost, "", place=place)
+    ... except StoredElsewhere as error:
+    ...     print(error.entry == hold.entry.sequence, ledger.account("trips").spent == cost)
+    True True
     """
 
     def __init__(
