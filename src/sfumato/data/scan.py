@@ -21,6 +21,7 @@ import pyarrow as pa
 from sfumato.answers import Needs
 from sfumato.data.bounding import Bounder
 from sfumato.data.cells import RowFilter, RowLocator
+from sfumato.data.hashing import keep_freed_arrays
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import RenumberedKeys
 from sfumato.data.priorities import ChosenBy, PersonRows, RowPriorities, person_ids
@@ -98,6 +99,7 @@ def cubes_of_pieces(
     threads : int
         How many may be used.
     """
+    keep_freed_arrays()
     turns = Turns(pieces)
     ahead = guarded(scan.name, lambda: list(islice(turns, 2)))
     n_threads = min(threads, _most_threads(scan)) if len(ahead) > 1 else 1
