@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -40,19 +39,9 @@ WINDOW = 2**22
 COMMA = b","
 
 _MARK = ord('"')
+_FEED = ord("\n")
 _RETURN = ord("\r")
 _LINE_BREAK = re.compile(rb"\r\n|\n|\r")
-
-
-@cache
-def _beside_marks(separator: bytes) -> Array:
-    """Tell which bytes may stand before an opening or behind a closing mark: bool of (256,).
-
-    A mark may stand beside another one, where two marks stand for one within a field.
-    """
-    is_beside = np.zeros(256, bool)
-    is_beside[list(b'"\n\r' + separator)] = True
-    return is_beside
 
 
 @cache
@@ -156,106 +145,99 @@ def rows_end(held: bytes | bytearray, size: int, is_final: bool, separator: byte
         All rows before it are whole. 0 if the first row does not end within ``LONGEST`` bytes or,
         if these bytes are the last ones, if it does not end at all.
     """
-    marks = _marks(held, size, separator)
-    all_closed = is_final and len(marks) % 2 == 0
-    stop = size if all_closed else _last_break(held, size, marks, is_final)
-    if _are_surely_short(held, marks, stop):
+    breaks, is_closed = _breaks(held, size, is_final, separator)
+    stop = size if is_final and is_closed else _last(breaks) + 1
+    if _are_surely_short(breaks, stop):
         return stop
-    start = 0
-    for end in _breaks(held, size, marks, is_final):
-        if end - start > LONGEST:
-            return start
-        start = end
-    return stop if stop - start <= LONGEST else start
+    starts = np.concatenate([[0], _positions(breaks) + 1])
+    too_long = np.flatnonzero(np.diff(starts, append=stop) > LONGEST)
+    return int(starts[too_long[0]]) if len(too_long) else stop
 
 
 def first_row_end(held: bytes, is_final: bool, separator: bytes = COMMA) -> int:
     """Find where the first row ends; 0 if it does not end in time."""
     size = len(held)
-    marks = _marks(held, size, separator)
-    end = next(iter(_breaks(held, size, marks, is_final)), 0)
-    if not end and is_final and len(marks) % 2 == 0:
-        end = size
+    breaks, is_closed = _breaks(held, size, is_final, separator)
+    ends = _positions(breaks) + 1
+    if not len(ends):
+        ends = np.array([size if is_final and is_closed else 0])
+    end = int(ends[0])
     return end if end <= LONGEST else 0
 
 
-def _last_break(held: bytes | bytearray, size: int, marks: Array, is_final: bool) -> int:
-    """Tell where the last line break outside quoted fields ends, or 0."""
-    stop = size
-    while True:
-        position = max(held.rfind(b"\n", 0, stop), held.rfind(b"\r", 0, stop))
-        if position < 0:
-            return 0
-        n_marks_before = bisect_left(marks, position)
-        if n_marks_before % 2:
-            # The break lies within a quoted field: search before the mark that opens it.
-            stop = int(marks[n_marks_before - 1])
-        elif held[position] == _RETURN and position == size - 1 and not is_final:
-            # A line feed that belongs to this return may follow.
-            stop = position
-        else:
-            return position + 1
+def _breaks(
+    held: bytes | bytearray, size: int, is_final: bool, separator: bytes
+) -> tuple[Array, bool]:
+    """Tell which bytes end a line outside quoted fields, and whether each such field is closed.
+
+    Returns
+    -------
+    breaks : uint64 ndarray
+        Bits, as of ``_bits``.
+    is_closed : bool
+    """
+    text = np.frombuffer(held, np.uint8, size)
+    feeds = _bits(text == _FEED)
+    returns = np.zeros_like(feeds)
+    if held.find(b"\r", 0, size) >= 0:
+        returns = _bits(text == _RETURN)
+    end = _bit(size - 1)
+    continues = _before(feeds)
+    if not is_final:
+        # A line feed that belongs to a return at the end may not have been read yet.
+        continues[-1] |= end
+    breaks = feeds | (returns & ~continues)
+    marks = _bits(text == _MARK)
+    if not marks.any():
+        return breaks, True
+    within = _from_odd_to_even(marks)
+    others = _bits(text == separator[0]) | feeds | returns
+    if not _are_in_turn(marks, within, others, end):
+        is_mark = np.zeros(size, bool)
+        is_mark[_marks_field_by_field(held, size, separator)] = True
+        within = _from_odd_to_even(_bits(is_mark))
+    return breaks & ~within, not within[-1] & end
 
 
-def _breaks(held: bytes | bytearray, size: int, marks: Array, is_final: bool) -> Iterator[int]:
-    """Tell where each line break outside quoted fields ends."""
-    for line_break in _LINE_BREAK.finditer(held, 0, size):
-        # An odd number of marks stands before what is within a quoted field.
-        if bisect_left(marks, line_break.start()) % 2:
-            continue
-        if line_break[0] == b"\r" and line_break.end() == size and not is_final:
-            continue
-        yield line_break.end()
-
-
-def _are_surely_short(held: bytes | bytearray, marks: Array, stop: int) -> bool:
+def _are_surely_short(breaks: Array, stop: int) -> bool:
     """Tell whether no row before ``stop`` can be too long.
 
-    This is so if each half of the greatest length has a line feed outside quoted fields. It is a
-    quick test that rows of ordinary length pass.
+    This is so if each half of the greatest length has a break. It is a quick test that rows of
+    ordinary length pass.
     """
-    half = LONGEST // 2
-    return all(
-        _has_line_feed(held, marks, start, start + half)
-        for start in range(0, stop - half + 1, half)
-    )
-
-
-def _has_line_feed(held: bytes | bytearray, marks: Array, start: int, stop: int) -> bool:
-    """Tell whether there is a line feed outside quoted fields in a range."""
-    position = held.find(b"\n", start, stop)
-    while position >= 0:
-        n_marks_before = bisect_left(marks, position)
-        if n_marks_before % 2 == 0:
-            return True
-        if n_marks_before == len(marks):
-            return False
-        # Search on behind the mark that closes this field.
-        position = held.find(b"\n", int(marks[n_marks_before]), stop)
-    return False
+    n_words = LONGEST // 2 // _WORD
+    if not n_words:
+        return False
+    n_halves = stop // (n_words * _WORD)
+    halves = breaks[: n_halves * n_words].reshape(n_halves, n_words)
+    return bool(halves.any(axis=1).all())
 
 
 # --- quotation marks ----------------------------------------------------------------------------
 
 
-def _marks(held: bytes | bytearray, size: int, separator: bytes) -> Array:
-    """Return the positions of the marks that open and close fields, in turn: int64 ndarray."""
-    if held.find(b'"', 0, size) < 0:
-        return np.zeros(0, np.int64)
-    text = np.frombuffer(held, np.uint8, size)
-    marks = np.flatnonzero(text == _MARK)
-    # Suppose that the marks open and close in turn. This is right if each opening one follows a
-    # separator, a line break or a mark, and each closing one comes before such a byte. Two marks
-    # within a field then count as closing and opening it again.
-    beside_marks = _beside_marks(separator)
-    opening = marks[0::2]
-    closing = marks[1::2]
-    first_opens = opening[0] == 0 or beside_marks[text[opening[0] - 1]]
-    before_opening = beside_marks[text[opening[1:] - 1]]
-    after_closing = beside_marks[text[np.minimum(closing + 1, size - 1)]]
-    if first_opens and before_opening.all() and after_closing.all():
-        return marks
-    return np.array(_marks_field_by_field(held, size, separator), np.int64)
+def _are_in_turn(marks: Array, within: Array, others: Array, end: np.uint64) -> bool:
+    """Tell whether the marks open and close fields in turn.
+
+    This is so if each opening one follows a separator, a line break or a mark, and each closing one
+    comes before such a byte. Two marks within a field then count as closing and opening it again.
+
+    Parameters
+    ----------
+    marks, within : uint64 ndarray
+        Bits: the marks, and what lies within fields if they open and close in turn.
+    others : uint64 ndarray
+        Bits: the separators and line breaks.
+    end : uint64
+        The bit of the last byte.
+    """
+    beside = others | marks
+    may_open = _behind(beside)
+    may_open[0] |= _bit(0)
+    may_close = _before(beside)
+    # What follows the last byte is not known yet, or nothing does.
+    may_close[-1] |= end
+    return not ((marks & within & ~may_open) | (marks & ~within & ~may_close)).any()
 
 
 def _marks_field_by_field(held: bytes | bytearray, size: int, separator: bytes) -> list[int]:
@@ -274,6 +256,62 @@ def _marks_field_by_field(held: bytes | bytearray, size: int, separator: bytes) 
         marks.append(closing)
         opening = opens.search(held, closing + 1, size)
     return marks
+
+
+# --- bits -----------------------------------------------------------------------------------------
+
+# One bit for each byte of text: 64 bytes are looked at in one step.
+
+_WORD = 64
+
+
+def _bits(is_set: Array) -> Array:
+    """Pack booleans, the first in the lowest bit of the first word: uint64 ndarray."""
+    words = np.zeros(-(-len(is_set) // _WORD), "<u8")
+    packed = np.packbits(is_set, bitorder="little")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words
+
+
+def _bit(place: int) -> np.uint64:
+    """Return the bit of a byte in its word."""
+    return np.uint64(1 << place % _WORD)
+
+
+def _before(bits: Array) -> Array:
+    """Return the bits of the bytes before those whose bits are set."""
+    moved = bits >> np.uint64(1)
+    moved[:-1] |= bits[1:] << np.uint64(_WORD - 1)
+    return np.asarray(moved)
+
+
+def _behind(bits: Array) -> Array:
+    """Return the bits of the bytes behind those whose bits are set."""
+    moved = bits << np.uint64(1)
+    moved[1:] |= bits[:-1] >> np.uint64(_WORD - 1)
+    return np.asarray(moved)
+
+
+def _from_odd_to_even(bits: Array) -> Array:
+    """Set all bits from each first, third, fifth one up to before the one that follows it."""
+    parity = bits.copy()
+    for distance in (1, 2, 4, 8, 16, 32):
+        parity ^= parity << np.uint64(distance)
+    is_odd = np.bitwise_xor.accumulate(parity >> np.uint64(_WORD - 1))
+    # As a word, the number -1 has all bits set.
+    parity[1:] ^= -is_odd[:-1]
+    return parity
+
+
+def _positions(bits: Array) -> Array:
+    """Return where bits are set: int64 ndarray."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+
+
+def _last(bits: Array) -> int:
+    """Return where the last bit is set; -1 for none."""
+    words = np.flatnonzero(bits)
+    return _WORD * int(words[-1]) + int(bits[words[-1]]).bit_length() - 1 if len(words) else -1
 
 
 # --- other encodings ----------------------------------------------------------------------------
