@@ -82,15 +82,15 @@ def binary_of(texts: Sequence[bytes]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers)
 
 
-def stream_of(text: bytes | memoryview) -> pa.BufferReader:
-    """Return bytes as a stream of Arrow, in memory of its own.
+def copy_of(text: bytes | memoryview) -> pa.Buffer:
+    """Return bytes in memory of Arrow's own.
 
     A thread of Arrow may let go of a stream when Python has already ended. Of memory of Python's it
     could not, and the process would crash.
     """
     copy = pa.allocate_buffer(len(text))
     np.frombuffer(copy, np.uint8)[:] = np.frombuffer(text, np.uint8)
-    return pa.BufferReader(copy)
+    return copy
 
 
 def without(array: pa.Array, is_gone: pa.Array) -> pa.Array:

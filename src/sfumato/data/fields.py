@@ -556,6 +556,23 @@ def common_missing(columns: Columns) -> list[str]:
     return [text for text in MISSING if text not in listed]
 
 
+def quick_types(columns: Columns, options: FileOptions) -> dict[str, pa.DataType]:
+    """Give the types of columns of text that need not be read as bytes, field by field.
+
+    Numbers may be read as doubles, as long as each field of them is one or stands for a missing
+    value in all columns. Labels may be read as a dictionary of bytes.
+    """
+    types: dict[str, pa.DataType] = {}
+    all_missing = len(common_missing(columns)) == len(MISSING)
+    for name, column in columns.items():
+        if pt.is_float64(declared(column)):
+            if all_missing and options.notation(name).has_plain_numbers:
+                types[name] = pa.float64()
+        elif column is not None and column.has_labels and column.calendar is msgspec.UNSET:
+            types[name] = pa.dictionary(pa.int32(), pa.binary())
+    return types
+
+
 def _listed(column: Column) -> tuple[Label, ...]:
     return () if column is None else column.listed
 
@@ -603,8 +620,9 @@ def parsed_column(
 
     Parameters
     ----------
-    texts : pyarrow.BinaryArray of shape (rows,)
-        The fields; null where a field is missing.
+    texts : pyarrow.BinaryArray or DictionaryArray of shape (rows,)
+        The fields; null where a field is missing. Each distinct field of a dictionary is read
+        once.
     name : str
     column : Column
     losses : Losses
@@ -612,7 +630,12 @@ def parsed_column(
     notation : Notation
         How numbers and dates are written.
     """
-    texts = _without_missing(texts, column)
+    if pt.is_dictionary(texts.type):
+        values = _parsed_dictionary(texts, column, notation)
+        if values is not None:
+            return values
+    # Losses are counted row by row.
+    texts = _without_missing(decoded(texts), column)
     values = parse(texts, column, notation)
     if values.null_count > texts.null_count:
         losses.unparsed[name] += values.null_count - texts.null_count
@@ -623,6 +646,17 @@ def parsed_column(
         for looks, n_fields in forms_of(unparsed, of_times=of_times).items():
             losses.forms[name, looks] += n_fields
     return values
+
+
+def _parsed_dictionary(encoded: pa.Array, column: Column, notation: Notation) -> pa.Array | None:
+    """Read the fields of a dictionary; None if one of them does not parse."""
+    fields = _without_missing(encoded.dictionary, column)
+    values = decoded(parse(fields, column, notation))
+    if values.null_count > fields.null_count:
+        return None
+    if values.null_count:
+        return values.take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(encoded.indices, values)
 
 
 def either(values: pa.Array, others: pa.Array) -> pa.Array:

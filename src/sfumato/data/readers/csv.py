@@ -13,19 +13,20 @@ Blank lines are skipped; but in a file of one column, a blank line is a row whos
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.data.buffers import stream_of
+from sfumato.data.buffers import copy_of
 from sfumato.data.columns import text_of
-from sfumato.data.fields import TextFile, common_missing, parsed_column
+from sfumato.data.fields import TextFile, common_missing, parsed_column, quick_types
 from sfumato.data.options import TAB, FileOptions, stating
-from sfumato.data.reader import Columns, Losses, Piece, check_file, guarded
+from sfumato.data.reader import Column, Columns, Losses, Piece, check_file, guarded
 from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv_rows import UTF_8, Transcoded
 from sfumato.errors import DataError
@@ -161,7 +162,7 @@ def _not_text(where: str, encoding: str) -> Explained:
 def _names(header: bytes, separator: str) -> list[str]:
     read = csv.ReadOptions(block_size=len(header) + 2)
     parse_options = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    table = csv.read_csv(stream_of(header + b"\n"), read, parse_options)
+    table = csv.read_csv(pa.BufferReader(copy_of(header + b"\n")), read, parse_options)
     return [name.strip() for name in table.column_names]
 
 
@@ -235,21 +236,29 @@ class CsvFile(TextFile):
         header = self._header()
         form = self._form(header, columns)
         for rows in self._rows(header, Losses()):
-            # The next piece takes the place of this one in its buffer.
-            yield partial(self._parsed, memoryview(bytes(rows)), form, columns, Losses())
+            yield partial(self._parsed, rows, form, columns, Losses())
 
     def _form(self, header: Header, columns: Columns) -> RowForm:
-        return RowForm(header.names, list(columns), common_missing(columns), self._separator)
+        types = quick_types(columns, self._options)
+        if self._person is not None:
+            # Where there are many persons, a dictionary of them takes most time.
+            types.pop(self._person, None)
+        missing = common_missing(columns)
+        return RowForm(header.names, list(columns), missing, self._separator, types)
 
     def _parsed(
-        self, rows: memoryview, form: RowForm, columns: Columns, losses: Losses
+        self, rows: pa.Buffer, form: RowForm, columns: Columns, losses: Losses
     ) -> Iterator[pa.RecordBatch]:
         for batch in read_rows(rows, form, losses).to_batches():
             values = [
-                parsed_column(batch[name], name, column, losses, self._options.notation(name))
-                for name, column in columns.items()
+                self._values(batch[name], name, column, losses) for name, column in columns.items()
             ]
             yield pa.RecordBatch.from_arrays(values, names=form.wanted)
+
+    def _values(self, read: pa.Array, name: str, column: Column, losses: Losses) -> pa.Array:
+        if pt.is_float64(read.type):
+            return read
+        return parsed_column(read, name, column, losses, self._options.notation(name))
 
     def misreading(self) -> tuple[str, str] | None:
         """Say whether another sign seems to separate the fields, or the header is a title."""
@@ -289,13 +298,15 @@ class CsvFile(TextFile):
             encoding = self._options.encoding
             yield stream if encoding == UTF_8 else Transcoded(stream, encoding)
 
-    def _rows(self, header: Header, losses: Losses) -> Iterator[memoryview]:
+    def _rows(self, header: Header, losses: Losses) -> Iterator[pa.Buffer]:
         def dropped() -> None:
             losses.unended += 1
 
         with self._open() as stream:
             read_up_to(stream, header.n_bytes)
-            yield from csv_rows.pieces(stream.readinto, dropped, self._separator.encode())
+            for rows in csv_rows.pieces(stream.readinto, dropped, self._separator.encode()):
+                # The next piece takes the place of this one.
+                yield copy_of(rows)
 
     def _header(self) -> Header:
         with self._open() as stream:
@@ -319,31 +330,45 @@ class RowForm:
         The texts that stand for a missing value in all of them.
     separator : str
         What separates the fields.
+    types : mapping of str to pyarrow.DataType
+        What columns may be read as instead of bytes: see ``fields.quick_types``.
     """
 
     names: list[str]
     wanted: list[str]
     missing: list[str]
     separator: str = ","
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    @property
+    def of_bytes(self) -> RowForm:
+        """The same without numbers: one that is none can fail the whole piece."""
+        types = {name: type_ for name, type_ in self.types.items() if not pt.is_float64(type_)}
+        return replace(self, types=types)
 
 
-def read_rows(piece: memoryview, form: RowForm, losses: Losses) -> pa.Table:
-    """Read the fields of a piece as bytes; rows of another length than the header are dropped."""
+def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
+    """Read the fields of a piece; rows of another length than the header are dropped.
+
+    They are bytes, or what the form says if all of them are of that type.
+    """
 
     def wrong_length(row: object) -> str:
         losses.wrong_length += 1
         return "skip"
 
-    try:
-        return _parsed(piece, form, None)
-    except pa.ArrowInvalid:
-        pass
+    for attempted in (form, form.of_bytes):
+        try:
+            return _parsed(piece, attempted, None)
+        except pa.ArrowInvalid:
+            pass
+    form = form.of_bytes
     # A row has another length. Arrow shows each such row to the handler as text, and fails where
     # the row is not UTF-8. Read as Latin-1, every row is text.
-    text = bytes(piece)
+    text = piece.to_pybytes()
     if text_of(text) is not None:
-        return _parsed(text, form, wrong_length)
-    table = _parsed(text.decode("latin-1").encode(), form, wrong_length)
+        return _parsed(piece, form, wrong_length)
+    table = _parsed(copy_of(text.decode("latin-1").encode()), form, wrong_length)
     for index, name in enumerate(table.column_names):
         column = table[name].combine_chunks().dictionary_encode()
         fields = [raw.decode().encode("latin-1") for raw in column.dictionary.to_pylist()]
@@ -353,12 +378,12 @@ def read_rows(piece: memoryview, form: RowForm, losses: Losses) -> pa.Table:
 
 
 def _parsed(
-    text: bytes | memoryview, form: RowForm, wrong_length: Callable[[object], str] | None
+    text: pa.Buffer, form: RowForm, wrong_length: Callable[[object], str] | None
 ) -> pa.Table:
     return csv.read_csv(
-        stream_of(text),
+        pa.BufferReader(text),
         # One block holds the piece: at the end of a block Arrow reads some rows in another way.
-        csv.ReadOptions(column_names=form.names, block_size=len(text) + 1),
+        csv.ReadOptions(column_names=form.names, block_size=text.size + 1, use_threads=False),
         csv.ParseOptions(
             delimiter=form.separator,
             newlines_in_values=True,
@@ -367,8 +392,7 @@ def _parsed(
         ),
         csv.ConvertOptions(
             include_columns=form.wanted,
-            # Read as bytes: where Arrow parses values, one of them can fail the whole file.
-            column_types=dict.fromkeys(form.wanted, pa.binary()),
+            column_types={name: form.types.get(name, pa.binary()) for name in form.wanted},
             null_values=form.missing,
             strings_can_be_null=True,
         ),
