@@ -380,3 +380,44 @@ def test_line_breaks_in_quotation_marks_across_blocks(
     assert count(source(tmp_path / "t.csv", domain), [Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[
         0
     ].counts.tolist() == [200]
+
+
+NUMBERS = [b"7", b"-7.5", b"+7", b" 7", b"7\t", b'"7"', b'" 7 "', b".5", b"5.", b"1e2", b"1E-400"]
+NUMBERS += [b"1e400", b"inf", b"-Infinity", b"nan", b"NAN", b"nan(1)", b"-nan", b"0x1p3", b"1_0"]
+NUMBERS += [b"", b" ", b'""', b"NA", b" NA ", b'"NA"', b"true", b"FALSE", b"\xff", b"--7"]
+NUMBERS += [
+    b"0.1",
+    b"9007199254740993",
+    b"123456789012345678901234567890",
+    b"2.2250738585072011e-308",
+]
+LABELS = [b"a", b" a", b"", b" ", b"NA", b" NA ", b'"b"', b'"a""b"', b"\xff", b"true", b"1.0", b"c"]
+
+
+@pytest.mark.parametrize("name", ["number", "label", "whole", "truth"])
+def test_a_field_is_read_alike_in_a_quick_column_and_in_any_other(
+    name: str, tmp_path: Path
+) -> None:
+    """Alone, a field decides how its column is read; beside all others, none is read at once."""
+    axis = {
+        "number": grid_axis(name, Interval(0, 9), 3),
+        "label": LabelAxis(name, ("a", "NA", "c")),
+        "whole": LabelAxis(name, (7, -7)),
+        "truth": LabelAxis(name, (True, False)),
+    }[name]
+    fields = LABELS if name == "label" else [*NUMBERS, *LABELS]
+
+    def read(fields: list[bytes]) -> tuple[list[object], Losses]:
+        rows = b"".join(b"0," + field + b"\n" for field in fields)
+        path = write(tmp_path, b"other," + name.encode() + b"\n" + rows)
+        losses = Losses()
+        batches = CsvFile(path, "t").batches_noting({name: axis}, losses)
+        values = [value for batch in batches for value in batch[name].to_pylist()]
+        return [None if value != value else value for value in values], losses  # noqa: PLR0124
+
+    together, lost = read(fields)
+    alone = [read([field]) for field in fields]
+    assert together == [value for values, _ in alone for value in values]
+    assert lost.unparsed[name] == sum(own.unparsed[name] for _, own in alone)
+    assert lost.not_utf8[name] == sum(own.not_utf8[name] for _, own in alone)
+    assert len(together) == len(alone)
