@@ -59,8 +59,9 @@ def test_sums_and_tables_state_their_noise():
     ((times, law),) = sf.Mean("x").event(DOMAIN, unit, PureDP("0.1")).terms
     (encoding,) = sf.Mean("x").preview(DOMAIN, unit, PureDP("0.1")).encodings
     assert (times, law.steps, law.scale) == (1, 2 * encoding.basis.unity, encoding.law.scale)
-    tables = sf.Tables(["x", []]).event(DOMAIN, Unit(), PureDP("0.1"))
-    assert len(tables.terms) == 2
+    both = sf.Domain(x=sf.Interval(0, 8, step=1), y=sf.Interval(0, 8, step=1))
+    tables = sf.Tables([["x", "y"], "x"]).event(both, Unit(), PureDP("0.1"))
+    assert tables.epsilon == Fraction(1, 10)
     assert all(isinstance(term, Laplace) for _, term in tables.terms)
 
 
