@@ -17,6 +17,7 @@ from sfumato.privacy.curves import (
     Pure,
     Zcdp,
     curve,
+    stream_event,
     sum_of,
     worst_event,
 )
@@ -30,6 +31,7 @@ ORDERS = (1025, 1536, 2048, 6164, 12880, 49152, 262144)
     [
         "pure(1/2)",
         "2 laplace(1, 20)",
+        "stream(1/2, 1/1000000)",
         "approx(1/2, 1/1000000) + 7 exponential(3) + 2 laplace(5, 77/3) + zcdp(1/2)",
     ],
 )
@@ -145,6 +147,17 @@ def test_all_steps_in_one_cell_are_the_worst_split():
         assert all(
             r[k] + r[m] <= r[k + m] + 2 for k in range(1, 7) for m in range(1, 7)
         )  # two roundings
+
+
+def test_an_approximate_stream_gets_no_discount():
+    for cost, text in (
+        (ApproxDP("0.5", "1e-6"), "stream(1/2, 1/1000000)"),
+        (PureDP("0.5"), "pure(1/2)"),
+        (ZCDP("0.5"), "zcdp(1/2)"),
+    ):
+        assert str(stream_event(cost)) == text
+    drawn = curve(stream_event(ApproxDP("0.5", "1e-6")), ORDERS)
+    assert all(units >= CURVE_UNITS // 2 for units in drawn)
 
 
 def test_rho_is_linear():

@@ -20,11 +20,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from sfumato.basics.numbers import EPSILON_UNITS, Exactly, decimal, rounded
 from sfumato.errors import explained_methods
 from sfumato.privacy.composition import (
     Composition,
@@ -35,7 +38,8 @@ from sfumato.privacy.composition import (
     stated_composition,
     stated_widening,
 )
-from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.curves import worst_event
+from sfumato.privacy.measures import RULES, CentralMeasure, PureDP, asked_cost, charge
 
 Amount: TypeAlias = tuple[int, int]
 Curve: TypeAlias = tuple[State, State]
@@ -182,9 +186,52 @@ class Account:
 
     @property
     def remaining(self) -> Amount:
-        """What is left by sums, component by component."""
-        left = self.total[0] - self.spent[0], self.total[1] - self.spent[1]
-        return (max(left[0], 0), max(left[1], 0)) if self.by_curves else left
+        """What is left, component by component; by curves, of one more answer."""
+        return self.composition.left(self.state)
+
+    def remaining_answers(
+        self, *, epsilon: Exactly | None = None, delta: Exactly = 0, rho: Exactly | None = None
+    ) -> int:
+        """How many more answers at this cost it can pay, whatever they ask; at most 2^31 are
+        counted.
+
+        A ceiling of a spender or of a data set may allow fewer.
+
+        Parameters
+        ----------
+        epsilon, delta, rho : number or text
+            Of each answer: epsilon (with delta) or rho.
+
+        Raises
+        ------
+        UsageError
+            If the account cannot count this cost.
+        """
+        cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
+        event = worst_event(cost)
+        money = event.money if self.by_curves else charge(cost, self.rule)
+        return self.composition.remaining_answers(self.state, money, event)
+
+    def __str__(self) -> str:
+        """Its total, how its costs add up, and what is left."""
+        rule = "by curves" if self.by_curves else RULES.get(self.rule, self.rule)
+        left = f"left: {written(self.rule, self.remaining)}"
+        lines = [f"account {self.name!r}: {written(self.rule, self.total)}, {rule}"]
+        if self.by_curves:
+            left = f"left: at most {written(self.rule, self.remaining)} for one more answer"
+        return "\n  ".join([*lines, left, *self._more_counts()])
+
+    def _more_counts(self) -> Iterator[str]:
+        """Yield how many small counts are left, by curves and by sums."""
+        if self.rule not in ("pure", "approx"):
+            return
+        small = Fraction(rounded(Fraction(self.total[0], 100 * EPSILON_UNITS), 1, up=False))
+        cost = PureDP(small)
+        sums = Sums(self.rule, self.total)
+        by_sums = sums.remaining_answers(self.spent, cost.money, None)
+        number = self.remaining_answers(epsilon=small)
+        counts = f"{number:,} more counts at epsilon {decimal(small)}"
+        yield f"{counts} (by sums {by_sums:,})" if self.by_curves else counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +293,7 @@ class Spender:
     @property
     def remaining(self) -> Amount:
         """What is left, component by component; nothing where the ceiling was lowered since."""
-        left = (self.ceiling[0] - self.spent[0], self.ceiling[1] - self.spent[1])
-        return max(left[0], 0), max(left[1], 0)
+        return self.composition.left(self.state)
 
 
 @dataclass(frozen=True, slots=True)

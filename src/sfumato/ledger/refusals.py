@@ -5,7 +5,6 @@ Each message says what was asked, what stands in the way, and what to do. None q
 
 from __future__ import annotations
 
-from sfumato.basics.numbers import EPSILON_UNITS
 from sfumato.errors import BudgetExceeded, LedgerError, StoredElsewhere, UsageError
 from sfumato.ledger.entries import MIXED, WRITTEN, Account, Amount, Binding, Entry, Spender, written
 from sfumato.ledger.store import Caller
@@ -65,20 +64,12 @@ def _left(composition: Composition, state: State) -> tuple[Amount, str]:
 
     By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
     """
-    rule = composition.rule
-    if isinstance(composition, Curves):
-        epsilon = int(composition.largest_epsilon(state) * EPSILON_UNITS)
-        left = epsilon, max(composition.aside - state[1], 0)
-        largest = written("pure", (left[0], 0))
-        apart = written("approx", left).partition(", ")[2]
-        return (
-            left,
-            f"the largest that fits is {largest} (and {apart} set aside), by curves in a total",
-        )
-    spent = (state[0], state[1])
-    total = composition.total
-    left = max(total[0] - spent[0], 0), max(total[1] - spent[1], 0)
-    return left, f"{written(rule, left)} is left"
+    left = composition.left(state)
+    if not isinstance(composition, Curves):
+        return left, f"{written(composition.rule, left)} is left"
+    largest = written("pure", (left[0], 0))
+    apart = written("approx", left).partition(", ")[2]
+    return left, f"the largest that fits is {largest} (and {apart} set aside), by curves in a total"
 
 
 def above_ceiling(

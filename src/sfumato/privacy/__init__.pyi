@@ -20,6 +20,7 @@ from .composition import stated_composition as stated_composition
 from .composition import stated_widening as stated_widening
 from .curves import Event as Event
 from .curves import laplace_event as laplace_event
+from .curves import stream_event as stream_event
 from .curves import sum_of as sum_of
 from .curves import worst_event as worst_event
 from .guarantee import EXACT as EXACT

@@ -12,6 +12,7 @@ by integer additions.
 ``adds(money, event)``         what a charge adds to the state: of sums the money alone
 ``after(state, money, event)`` the state after a charge: ``plus(state, adds(money, event))``
 ``fits(state)``                whether a state is allowed; a charge is, where the state after it is
+``left(state)``                what is left, as an amount
 ``remaining_answers(...)``     how many more such answers fit
 ``largest_epsilon(...)``       the largest epsilon, in whole units, of one more answer that fits
 =============================  ====================================================================
@@ -111,6 +112,14 @@ class Composition(msgspec.Struct, frozen=True):
         """Whether an account may be in a state."""
         raise NotImplementedError
 
+    def left(self, state: State) -> Money:
+        """What is left, in whole units, component by component, and never below 0.
+
+        By curves: the largest epsilon of one more answer, and what of delta is left for answers
+        that have one themselves.
+        """
+        raise NotImplementedError
+
     def after(self, state: State, money: Money, event: Event | None) -> State:
         """The state after a charge."""
         return plus(state, self.adds(money, event))
@@ -172,6 +181,9 @@ class Sums(Composition, frozen=True):
 
     def fits(self, state: State) -> bool:
         return state[0] <= self.total[0] and state[1] <= self.total[1]
+
+    def left(self, state: State) -> Money:
+        return max(self.total[0] - state[0], 0), max(self.total[1] - state[1], 0)
 
 
 # --- curves ---------------------------------------------------------------------------------------
@@ -249,6 +261,10 @@ class Curves(Composition, frozen=True):
             return True
         # Compared as logarithms, with the margin on the side of refusal.
         return self._log_phi(state, self._log_allowed) <= self._log_allowed
+
+    def left(self, state: State) -> Money:
+        largest = self.largest_epsilon(state)
+        return int(largest * EPSILON_UNITS), max(self.aside - state[1], 0)
 
     @property
     def _log_allowed(self) -> float:

@@ -39,7 +39,9 @@ canonical text of an event is read. Events are added by ``+`` and repeated by ``
     place: the lesser of a eps^2 / 8 (Cesar, Rogers 2021, Lemma 3.4) and that of ``pure``.
     Permute-and-flip is not such a choice, and is ``pure``.
 ``approx(epsilon, delta)``
-    ``pure(epsilon)``; the account counts delta apart (``privacy.composition``, step 4).
+    ``pure(epsilon)``; the account counts delta apart (``privacy.composition``, *Deltas*).
+``stream(epsilon, delta)``
+    Epsilon at every order: an approximate stream, which answers for long, gets no discount.
 
 **Rounding.** All numbers are decimals of 60 digits, whose exp and ln are rounded correctly
 (``decimal``). Epsilons reach 10^9, orders 2^16, scales 10^24; so exponents are wrong by less than
@@ -231,8 +233,17 @@ class Approximate(Term, frozen=True):
         return _randomised_response(self.own_epsilon, order)
 
 
+class ApproximateStream(Approximate, frozen=True):
+    """A stream of (epsilon, delta), whose steps go on while others are answered."""
+
+    word = "stream"
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return _decimal(self.own_epsilon)
+
+
 WORDS: dict[str, type[Term]] = {
-    kind.word: kind for kind in (Approximate, Exponential, Laplace, Pure, Zcdp)
+    kind.word: kind for kind in (Approximate, ApproximateStream, Exponential, Laplace, Pure, Zcdp)
 }
 """The closed vocabulary of events."""
 
@@ -388,6 +399,16 @@ def worst_event(cost: CentralMeasure) -> Event:
         case ZCDP(rho=rho):
             return Event.of(Zcdp(rho))
     raise InternalError(f"{cost} is no cost of an account.")
+
+
+def stream_event(cost: CentralMeasure) -> Event:
+    """The event of a stream, whose whole cost is charged when it is opened.
+
+    A pure or concentrated stream tells the worst adaptive user at most what its cost says.
+    """
+    if isinstance(cost, ApproxDP) and cost.delta:
+        return Event.of(ApproximateStream(cost.epsilon, cost.delta))
+    return worst_event(cost)
 
 
 # --- noise on counts ------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ from sfumato.answers import Receipt, Release, signed_part
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
-from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms
+from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms, written
 from sfumato.ledger.book import open_to_charge
 from sfumato.privacy import (
     KINDS,
     CentralMeasure,
+    Event,
     Money,
     charge,
     in_measure,
@@ -30,6 +31,7 @@ from sfumato.privacy import (
     stated_total,
     total_of,
 )
+from sfumato.publishing.divisions import Choice
 
 
 class PublisherAccount:
@@ -52,6 +54,8 @@ class PublisherAccount:
         What every charge states: whom it protects, of which data set, under which ceiling.
     rule : str
         The measure in which the account counts.
+    by_curves : bool
+        Whether the account adds up divergences, and not amounts.
     spender : str or None
         Who spends, as the user states it.
     """
@@ -81,6 +85,9 @@ class PublisherAccount:
         # An account for others is refused here already, and not only when it is charged.
         self.ledger.fits(account_now, self.binding)
         self.rule = account_now.rule
+        self.by_curves = account_now.by_curves
+        # An account that may be widened later may have been so by the time of a charge.
+        self._counts_events = bool(account_now.terms)
         if most is not None:
             if rule_of(most) != self.rule:
                 raise _other_measure(most, self.rule)
@@ -105,11 +112,38 @@ class PublisherAccount:
         """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
         return in_measure(self.ledger.left(self.name, self.spender), self.rule)
 
-    def money(self, costs: Sequence[CentralMeasure]) -> Money:
-        """What several answers cost together, in the account's units, each rounded up."""
+    def money(
+        self, used: Sequence[CentralMeasure], event: Event, choice: Choice | None = None
+    ) -> Money:
+        """What several answers cost together, in the account's units, each rounded up.
+
+        Parameters
+        ----------
+        used : sequence of measure
+            What each of them costs.
+        event : Event
+            What they draw: an account by curves counts it, and takes costs of every measure.
+        choice : Choice or None
+            What was picked for their plan.
+        """
+        if self.by_curves:
+            return event.money
+        if choice is not None:
+            return choice.money(used, self.rule)
         # Rounded up one by one: the sum is then no less than any of them promises.
-        charges = [charge(cost, self.rule) for cost in costs]
+        charges = [charge(cost, self.rule) for cost in used]
         return sum(first for first, _ in charges), sum(second for _, second in charges)
+
+    def charged(self, money: Money, event: Event) -> str:
+        """Write a charge as receipts say it."""
+        if not self.by_curves or not event.rho:
+            return written(self.rule, money)
+        in_rho = written("zcdp", (event.rho_units, 0))
+        return f"{written(self.rule, money)}, {in_rho}" if any(money) else in_rho
+
+    def text_of(self, event: Event) -> str:
+        """The event of a charge as the ledger holds it; "" where the account never counts one."""
+        return str(event) if self._counts_events else ""
 
     @contextmanager
     def refusing_in_measure(self, money: Money) -> Iterator[None]:

@@ -46,7 +46,7 @@ from sfumato.answers import (
 from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
-from sfumato.ledger import Entry, Hold, written
+from sfumato.ledger import Entry, Hold
 from sfumato.privacy import (
     CentralMeasure,
     Event,
@@ -367,7 +367,7 @@ class Answering:
     ) -> list[Release]:
         self.counting.begin(planned.label, planned.noise)
         counted = self.counting.counts(planned.needs, progress)
-        charged = written(self._account.rule, planned.money)
+        charged = self._account.charged(planned.money, planned.event)
         rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for number, (question, counts, cost, used) in enumerate(rows, 1):

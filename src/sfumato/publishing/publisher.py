@@ -29,8 +29,8 @@ from sfumato.errors import (
     warn_once,
     without_frames,
 )
-from sfumato.ledger import Account, Hold, Ledger, written
-from sfumato.privacy import CentralMeasure, Unit, asked_cost, charge
+from sfumato.ledger import Account, Hold, Ledger
+from sfumato.privacy import CentralMeasure, Unit, asked_cost, stream_event
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import (
     LONGEST_NOTE,
@@ -504,8 +504,9 @@ class Publisher:
         settled = counter.settle(self.source.domain, self.source.unit, cost)
         if captions is not None:
             captions.require(counter.title, settled.categories, self.source.domain)
-        money = charge(settled.cost, self._account.rule)
-        charged = written(self._account.rule, money)
+        event = stream_event(settled.cost)
+        money = self._account.money([settled.cost], event)
+        charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions
         opening = Opening(settled, noise.private, charged, self.source.title, words)
         with self._account.refusing_in_measure(money):
@@ -520,6 +521,7 @@ class Publisher:
                 secret=secrets.token_bytes(32),
                 binding=self._account.binding,
                 spender=self._account.spender,
+                event=self._account.text_of(event),
             )
         # Only now, with the charge on disk, is there anything to push to.
         return Stream(record, noise, self.ledger, captions, self.source.unit.person_called)
@@ -555,8 +557,8 @@ class Publisher:
             question.preview(domain, unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)
         ]
-        money = self._account.money(used) if choice is None else choice.money(used, rule)
         event = event_of(plan, domain, unit, costs, choice)
+        money = self._account.money(used, event, choice)
         # What could not be counted, answered and stored is refused here: its charge would be lost.
         needs = plan.needs_at(domain, unit, costs)
         captions = [question.captions for question in given.questions]
@@ -602,6 +604,7 @@ class Publisher:
                 binding=self._account.binding,
                 formerly=formerly,
                 spender=self._account.spender,
+                event=self._account.text_of(planned.event),
             )
         with hold:
             yield hold

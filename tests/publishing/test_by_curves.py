@@ -1,0 +1,88 @@
+"""An account by curves pays for what is drawn; what is left is said in answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+
+AGES = np.array([[31.0], [35.5], [64.0]])
+DOMAIN = sf.Domain(age=sf.Interval(0, 100))
+TOTAL = sf.ApproxDP("2", "1e-6", composition="curves")
+
+
+@pytest.fixture
+def pub(tmp_path: Path) -> Iterator[sf.Publisher]:
+    source = sf.source(AGES, DOMAIN, name="ages")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget=TOTAL) as publisher:
+        yield publisher
+
+
+def test_counts_are_charged_by_what_they_draw(pub: sf.Publisher) -> None:
+    release = pub.release(sf.Histogram("age", bins=4), epsilon="0.02")
+    (entry,) = [entry for entry in pub.ledger.log() if entry.kind == "reserve"]
+    assert entry.event == "laplace(1, 50)"
+    assert entry.cost == (20_000_000, 0)
+    assert release.receipt is not None
+    assert release.receipt.charged == "epsilon = 0.02, delta = 0"
+    assert pub.release(sf.Histogram("age", bins=4), epsilon="0.02").replayed
+    assert pub.ledger.verify().ok
+
+
+def test_a_plan_is_the_sum_of_its_parts(pub: sf.Publisher) -> None:
+    pub.release([sf.Histogram("age", bins=4), sf.Histogram("age", bins=2)], epsilon="0.02")
+    (entry,) = [entry for entry in pub.ledger.log() if entry.kind == "reserve"]
+    assert entry.event == "2 laplace(1, 100)"
+
+
+def test_answers_in_rho_are_paid_too(pub: sf.Publisher) -> None:
+    release = pub.release(sf.Histogram("age", bins=4), rho="0.001")
+    assert release.receipt is not None
+    assert release.receipt.charged == "rho = 0.001"
+    pub.release(sf.Histogram("age", bins=4), epsilon="0.02")
+    assert pub.account.state[:3] == (20_000_000, 0, 10**9)
+
+
+def test_a_stream_is_paid_as_the_worst_of_its_cost(pub: sf.Publisher) -> None:
+    pub.open(sf.Counter(8), epsilon="0.1")
+    (entry,) = [entry for entry in pub.ledger.log() if entry.kind == "reserve"]
+    assert entry.event == "pure(1/10)"
+
+
+def test_what_is_left_is_said_in_answers(pub: sf.Publisher) -> None:
+    assert pub.account.remaining_answers(epsilon="0.02") == 423
+    for _ in range(3):
+        pub.release(sf.Histogram("age", bins=4), epsilon="0.02", fresh=True)
+    assert pub.account.remaining_answers(epsilon="0.02") == 420
+    assert "420 more counts at epsilon 0.02 (by sums 97)" in str(pub.account)
+    with pytest.raises(sf.UsageError):
+        pub.account.remaining_answers(epsilon="0.1", rho="0.1")
+
+
+def test_a_refusal_names_the_largest_epsilon_that_fits(pub: sf.Publisher) -> None:
+    for _ in range(10):
+        pub.release(sf.Histogram("age", bins=4), epsilon="0.1", fresh=True)
+    with pytest.raises(sf.BudgetExceeded, match="the largest that fits is epsilon = ") as refused:
+        pub.release(sf.Histogram("age", bins=4), epsilon="1.5")
+    largest, aside = refused.value.remaining
+    assert aside == Fraction(1, 4_000_000)
+    # By sums 1 would be left. A single answer of all of it fits, as sums never pay for more.
+    assert 1 <= largest < Fraction(3, 2)
+    pub.release(sf.Histogram("age", bins=4), epsilon=largest)
+    assert pub.account.remaining_answers(epsilon="0.1") == 0
+
+
+def test_an_account_by_sums_says_what_is_left(tmp_path: Path) -> None:
+    source = sf.source(AGES, DOMAIN, name="ages")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="2") as publisher:
+        assert publisher.account.remaining_answers(epsilon="0.02") == 100
+        assert str(publisher.account).splitlines() == [
+            "account 'a': epsilon = 2, pure epsilon, added",
+            "  left: epsilon = 2",
+            "  100 more counts at epsilon 0.02",
+        ]
