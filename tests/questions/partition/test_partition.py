@@ -106,7 +106,7 @@ def brute(p, ranges):
 @given(st.dictionaries(st.sampled_from(["x", "y", "z"]), PAIRS), st.sampled_from([1, 27, 64]))
 def test_range_counts_against_brute_force(ranges, partitions):
     p = made(CUBE, partitions, rows=20)
-    estimate = p.count(**ranges)
+    estimate = p.count(evenly=True, **ranges)
     value, effective = brute(p, ranges)
     assert estimate.value == pytest.approx(value, abs=1e-9)
     half = float(p.noise.sum_half_width(np.array([effective]), 0.05)[0])

@@ -108,6 +108,9 @@ def whole_cells(counts: Array) -> Array:
 MOST_DRAWS = 2**11
 """Up to so many noisy counts, half-widths of cells follow from the exact law of their noise."""
 
+MOST_TIMES = 5
+"""How often a cell counts at most: once in the range itself, and once for each of four sides."""
+
 
 @dataclass(frozen=True, eq=False)
 class TreeEstimates:
@@ -268,42 +271,72 @@ class TreeEstimates:
         whole = dataclasses.replace(self.inferred, estimate=self._whole)
         return SummedAreaTables(self.tree, whole)
 
-    def sums(
-        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
-    ) -> tuple[Array, Array, Array]:
-        """Return sums of estimates over ranges.
+    def sums(self, ranges: Ranges, number: int, *, whole: bool) -> Array:
+        """Return sums over ranges, in which rows of cut cells lie evenly: (number,).
 
         Parameters
         ----------
         ranges : dict of axis number -> (lower, upper)
         number : int
             How many ranges there are.
+        whole : bool
+            Whether whole numbers are added up, or the unbiased estimates.
+        """
+        tables = self._tables_of_whole if whole else self._tables
+        if not tables.fits:
+            return RangeWalker(self.tree, tables.inferred).sums(ranges, number)[0]
+        return tables.sums(ranges, number)[0]
+
+    def bounds(
+        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, evenly: bool
+    ) -> tuple[Array, Array]:
+        """Bound how many rows lie in ranges.
+
+        Parameters
+        ----------
+        ranges : dict of axis number -> (lower, upper)
+        number : int
         alpha : float
-            The half-widths hold with probability 1 - alpha, each by itself.
+            The bounds of each range miss with this probability at most.
         exact : bool
             Whether variances are exact, or bounded from above where that is quicker.
-        whole : bool
-            Whether whole numbers are shown.
+        evenly : bool
+            Whether rows of cut cells are taken to lie evenly. False: the bounds hold wherever in
+            their cells they lie.
 
         Returns
         -------
-        unbiased, shown, half_widths : float64 ndarrays of shape (number,)
-            Sums of the unbiased estimates and of what is shown, and half-widths of the former.
+        low, high : float64 ndarrays of shape (number,)
+
+        Holds because: noise is symmetric, so each end of an interval of a sum misses with half of
+        alpha. Without evenness the lower end is that of the cells that are covered whole, and the
+        upper end that of all that are touched.
         """
-        tables = self._tables
-        if exact or not tables.fits:
-            unbiased, variances = RangeWalker(self.tree, self.inferred).sums(ranges, number)
-        else:
-            unbiased, variances = tables.sums(ranges, number)
-        half = self.half_widths(variances, alpha)
-        if not whole:
-            return unbiased, unbiased, half
-        of_whole = self._tables_of_whole
-        if of_whole.fits:
-            shown, _ = of_whole.sums(ranges, number)
-        else:
-            shown, _ = RangeWalker(self.tree, of_whole.inferred).sums(ranges, number)
-        return unbiased, shown, half
+        if not exact and self._tables.fits:
+            return self._quick_bounds(ranges, number, alpha, evenly)
+        walker = RangeWalker(self.tree, self.inferred)
+        at_least, spread_of_least = walker.sums(ranges, number, "share" if evenly else "nothing")
+        at_most, spread_of_most = at_least, spread_of_least
+        if not evenly:
+            at_most, spread_of_most = walker.sums(ranges, number, "all")
+        low = at_least - self.half_widths(spread_of_least, alpha)
+        return low, at_most + self.half_widths(spread_of_most, alpha)
+
+    def _quick_bounds(
+        self, ranges: Ranges, number: int, alpha: float, evenly: bool
+    ) -> tuple[Array, Array]:
+        """Return wider bounds, from sums over ranges and over the cells that their sides cross.
+
+        Of the sum and what is crossed together, no cell counts more than ``MOST_TIMES``.
+        """
+        values, variances = self._tables.sums(ranges, number)
+        if evenly:
+            half = self.half_widths(variances, alpha)
+            return values - half, values + half
+        cut, deviations = self._tables.cut(ranges, number)
+        most = ((np.sqrt(variances) + deviations) / MOST_TIMES) ** 2
+        half = MOST_TIMES * self.half_widths(most, alpha)
+        return values - cut - half, values + cut + half
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -346,17 +379,25 @@ class GridEstimates:
         half = [float(law.half_width(alpha)) for law in self.laws]
         return values_per_cell(half, self.which, len(self.noisy))
 
-    def sums(
-        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
-    ) -> tuple[Array, Array, Array]:
-        """Return sums over ranges, as ``TreeEstimates.sums`` gives them. They are always exact."""
+    def sums(self, ranges: Ranges, number: int, *, whole: bool) -> Array:
+        """Return sums over ranges, in which rows of cut cells lie evenly: (number,)."""
+        return self.grid.sums(self.cells(whole), ranges, number)[0]
+
+    def bounds(
+        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, evenly: bool
+    ) -> tuple[Array, Array]:
+        """Bound how many rows lie in ranges, as ``TreeEstimates.bounds`` does; always exactly."""
+        if evenly:
+            return self._interval(ranges, number, alpha)
+        low, _ = self._interval(self.grid.snapped(ranges, inwards=True), number, alpha)
+        _, high = self._interval(self.grid.snapped(ranges, inwards=False), number, alpha)
+        return low, high
+
+    def _interval(self, ranges: Ranges, number: int, alpha: float) -> tuple[Array, Array]:
         unbiased, effective = self.grid.sums(self.noisy, ranges, number)
         # The widest law bounds the noise of every cell that a range may touch.
         half = widest_law(self.laws, self.which).sum_half_width(effective, alpha)
-        if not whole:
-            return unbiased, unbiased, half
-        shown, _ = self.grid.sums(self.cells(whole=True), ranges, number)
-        return unbiased, shown, half
+        return unbiased - half, unbiased + half
 
 
 def values_per_cell(per_law: list[float] | list[int], which: Array | None, cells: int) -> Array:

@@ -115,6 +115,23 @@ class Grid:
         overlap = np.minimum(upper[:, None], at[1:]) - np.maximum(lower[:, None], at[:-1])
         return np.clip(overlap / np.diff(at), 0, 1)
 
+    def snapped(
+        self, ranges: dict[int, tuple[Array, Array]], *, inwards: bool
+    ) -> dict[int, tuple[Array, Array]]:
+        """Return the ranges of all slices that each range covers whole, or that it touches."""
+        snapped = {}
+        for axis, (lower, upper) in ranges.items():
+            at = self.positions[axis]
+            # Ends beyond the domain snap to its own.
+            low = np.clip(lower, at[0], at[-1])
+            high = np.clip(upper, at[0], at[-1])
+            at_or_above = at[np.searchsorted(at, low if inwards else high)]
+            at_or_below = at[np.searchsorted(at, high if inwards else low, side="right") - 1]
+            pair = (at_or_above, at_or_below) if inwards else (at_or_below, at_or_above)
+            is_empty = low >= high
+            snapped[axis] = (np.where(is_empty, low, pair[0]), np.where(is_empty, low, pair[1]))
+        return snapped
+
     def sums(
         self, counts: Array, ranges: dict[int, tuple[Array, Array]], number: int
     ) -> tuple[Array, Array]:

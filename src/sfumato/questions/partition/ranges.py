@@ -28,6 +28,11 @@ Var x(v), covariances with other cells are not positive, and all together add up
 
 All of this is post-processing: nothing here can weaken a guarantee.
 
+*What lies in cut cells* (``OfCut``). A range cuts some cells. Where in them their rows lie, no
+count says. The rows in the range are at least those in the cells that it covers whole, and at most
+those in all cells that it touches. Both are sums of whole cells, so their intervals hold whatever
+the rows of cut cells do. The estimate takes them to lie evenly.
+
 *A walk down the tree* (``RangeWalker``), for many ranges at once.
 
 Ranges walk down the tree together, level by level. A node that a range covers whole is added at
@@ -59,9 +64,10 @@ above them, and otherwise a little too large.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -200,6 +206,9 @@ BLOCK = 4096
 Ranges: TypeAlias = dict[int, tuple[Array, Array]]
 """From the number of an axis to lower and upper ends: float64 ndarrays of shape (ranges,)."""
 
+OfCut: TypeAlias = Literal["share", "nothing", "all"]
+"""Which part of a cell counts that a range cuts: as much as it covers, nothing, or all of it."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Visits:
@@ -229,10 +238,12 @@ class _Block:
     ----------
     low, high : float64 ndarrays of shape (d, ranges)
     value, variance : float64 ndarrays of shape (ranges,)
+    of_cut : {"share", "nothing", "all"}
     """
 
-    def __init__(self, ranges: Ranges, d: int, start: int, stop: int) -> None:
+    def __init__(self, ranges: Ranges, d: int, start: int, stop: int, of_cut: OfCut) -> None:
         size = stop - start
+        self.of_cut = of_cut
         self.low = np.full((d, size), -np.inf)
         self.high = np.full((d, size), np.inf)
         for axis, (lower, upper) in ranges.items():
@@ -283,14 +294,16 @@ class RangeWalker:
         """Whether any node above the cells has a count of its own."""
         return bool((self.inferred.gain > 0).any())
 
-    def sums(self, ranges: Ranges, number: int) -> tuple[Array, Array]:
-        """Estimate the count of every range. Cut cells count in proportion to the covered share.
+    def sums(self, ranges: Ranges, number: int, of_cut: OfCut = "share") -> tuple[Array, Array]:
+        """Estimate the count of every range.
 
         Parameters
         ----------
         ranges : dict of axis number -> (lower, upper), float64 ndarrays of shape (number,)
             Axes that are not named are covered whole.
         number : int
+        of_cut : {"share", "nothing", "all"}
+            Which part of a cut cell counts.
 
         Returns
         -------
@@ -301,7 +314,7 @@ class RangeWalker:
         variances = np.empty(number)
         for start in range(0, number, BLOCK):
             stop = min(start + BLOCK, number)
-            block = _Block(ranges, len(self.tree.axes), start, stop)
+            block = _Block(ranges, len(self.tree.axes), start, stop, of_cut)
             self._walk(block)
             values[start:stop] = block.value
             variances[start:stop] = block.variance
@@ -397,7 +410,7 @@ class RangeWalker:
         return visits.only(np.flatnonzero(~is_done))
 
     def _shares(self, block: _Block, who: Array, node: Array) -> Array:
-        """Return the share of the volume of a cell that each range covers."""
+        """Return which share of a cell counts for each range: by volume, or all or nothing."""
         lower, upper, index = self._corners
         cell = index[node]
         share = np.ones(len(node))
@@ -406,13 +419,25 @@ class RangeWalker:
             b = upper[cell, i]
             overlap = np.minimum(block.high[i, who], b) - np.maximum(block.low[i, who], a)
             share *= np.clip(overlap / (b - a), 0, 1)
-        return share
+        match block.of_cut:
+            case "share":
+                return share
+            case "nothing":
+                return np.floor(share)
+            case "all":
+                return np.ceil(share)
 
 
 # --- summed-area tables ---------------------------------------------------------------------------
 
 LARGEST_TABLE = 2**22
 """The most entries of a table."""
+
+Ends: TypeAlias = "list[tuple[Array, Array]]"
+"""Lower and upper ends of ranges along each axis: float64 ndarrays of shape (ranges,)."""
+
+_Slabs: TypeAlias = "list[tuple[Array, Array]]"
+"""For each axis, sums over slabs: cumulated by where nodes begin, and by where they end."""
 
 
 def edges_of(tree: Tree) -> list[Array]:
@@ -504,16 +529,24 @@ class SummedAreaTables:
         return inherited
 
     @cached_property
-    def _crossed(self) -> list[tuple[Array, Array]] | None:
-        """Cumulative sums of r along the slabs between neighbouring edges of an axis.
-
-        For each axis there are two tables: r of the nodes over a slab, cumulated along the slab by
-        where the nodes begin, and by where they end. None where every r is 0.
-        """
+    def _crossed(self) -> _Slabs | None:
+        """The sums of r over the nodes that a side crosses. None where every r is 0."""
         nodes = np.flatnonzero(self.inferred.gain > 0)
-        if not len(nodes):
-            return None
-        gain = self.inferred.gain[nodes]
+        return self._slabs(nodes, self.inferred.gain[nodes]) if len(nodes) else None
+
+    @cached_property
+    def _crossed_cells(self) -> tuple[_Slabs, _Slabs]:
+        """The sums of the estimates of the cells that a side crosses, and of their variances s."""
+        leaves = self.tree.leaves
+        known = self.inferred
+        return self._slabs(leaves, known.estimate[leaves]), self._slabs(leaves, known.own[leaves])
+
+    def _slabs(self, nodes: Array, amounts: Array) -> _Slabs:
+        """Return cumulative sums of amounts of nodes along the slabs between edges of an axis.
+
+        For each axis there are two tables: amounts of the nodes over a slab, cumulated along the
+        slab by where the nodes begin, and by where they end.
+        """
         lower, upper = (ends[nodes] for ends in self._ends)
         tables = []
         for across in (0, 1):
@@ -522,8 +555,8 @@ class SummedAreaTables:
             by_end = []
             for ends in (lower, upper):
                 table = np.zeros(shape)
-                np.add.at(table, (lower[:, across], ends[:, along] + 1), gain)
-                np.add.at(table, (upper[:, across], ends[:, along] + 1), -gain)
+                np.add.at(table, (lower[:, across], ends[:, along] + 1), amounts)
+                np.add.at(table, (upper[:, across], ends[:, along] + 1), -amounts)
                 by_end.append(np.cumsum(np.cumsum(table, axis=0), axis=1))
             tables.append((by_end[0], by_end[1]))
         return tables
@@ -536,6 +569,41 @@ class SummedAreaTables:
         values, variances : float64 ndarrays of shape (number,)
             The variances are bounds from above.
         """
+        ends = self._clipped(ranges, number)
+        values, variances = (self._between(table, ends) for table in self._sums)
+        crossed = np.zeros(number)
+        if self._crossed is not None:
+            for across, side, span in _sides(ends):
+                crossed += np.minimum(*self._by_slab(self._crossed, across, side, span))
+        bounds = np.maximum(variances + crossed / 4, 0)
+        is_empty = _is_empty(ends)
+        return np.where(is_empty, 0, values), np.where(is_empty, 0, bounds)
+
+    def cut(self, ranges: Ranges, number: int) -> tuple[Array, Array]:
+        """Add up the estimates of all cells that a side of each range crosses, side by side.
+
+        A cell at a corner counts twice. Beside a side that lies on an edge, cells may count that it
+        does not cut. So the truth of the sum is never less than the number of rows in cut cells.
+
+        Returns
+        -------
+        values, deviations : float64 ndarrays of shape (number,)
+            The deviations are bounds from above.
+        """
+        ends = self._clipped(ranges, number)
+        values = np.zeros(number)
+        deviations = np.zeros(number)
+        estimates, variances = self._crossed_cells
+        for across, side, span in _sides(ends):
+            above, below = self._by_slab(variances, across, side, span)
+            is_above = above <= below
+            values += np.where(is_above, *self._by_slab(estimates, across, side, span))
+            deviations += np.sqrt(np.where(is_above, above, below))
+        is_empty = _is_empty(ends)
+        return np.where(is_empty, 0, values), np.where(is_empty, 0, deviations)
+
+    def _clipped(self, ranges: Ranges, number: int) -> Ends:
+        """Return the lower and upper ends along both axes, within their bounds."""
         ends = []
         for i, axis in enumerate(self.tree.axes):
             whole = (np.full(number, axis.lower), np.full(number, axis.upper))
@@ -543,16 +611,9 @@ class SummedAreaTables:
             low = np.clip(low, axis.lower, axis.upper)
             high = np.clip(high, axis.lower, axis.upper)
             ends.append((low, high))
-        values, variances = (self._between(table, ends) for table in self._sums)
-        crossed = np.zeros(number)
-        for across in (0, 1):
-            for side in ends[across]:
-                crossed = crossed + self._crossed_by(across, side, ends[1 - across])
-        is_empty = (ends[0][0] >= ends[0][1]) | (ends[1][0] >= ends[1][1])
-        bounds = np.maximum(variances + crossed / 4, 0)
-        return np.where(is_empty, 0, values), np.where(is_empty, 0, bounds)
+        return ends
 
-    def _between(self, table: Array, ends: list[tuple[Array, Array]]) -> Array:
+    def _between(self, table: Array, ends: Ends) -> Array:
         """Return the sum over each range: the cumulative sums at its four corners, interpolated."""
         flat = table.reshape(-1)
         width = table.shape[1]
@@ -573,26 +634,32 @@ class SummedAreaTables:
         index = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, len(edges) - 2)
         return index, (at - edges[index]) / (edges[index + 1] - edges[index])
 
-    def _crossed_by(self, across: int, at: Array, span: tuple[Array, Array]) -> Array:
-        """r of all nodes that a side of each range crosses.
+    def _by_slab(
+        self, slabs: _Slabs, across: int, at: Array, span: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """The sums over the nodes that a side of each range crosses, by the slabs next to it.
 
-        A side that lies exactly on an edge crosses neither slab. The smaller of the two values is
-        an upper bound on what it cuts.
+        A side that lies exactly on an edge crosses neither slab, and all nodes that it cuts lie
+        over both. A slab beyond an end of the axis has no nodes.
 
         Parameters
         ----------
+        slabs : pair of tables for each axis
         across : int
             The axis to which the side is perpendicular.
         at : float64 ndarray of shape (ranges,)
             Where the side lies on that axis.
         span : two float64 ndarrays of shape (ranges,)
             From where to where the side extends along the other axis.
+
+        Returns
+        -------
+        above, below : float64 ndarrays of shape (ranges,)
+            Equal where the side lies within a slab.
         """
-        if self._crossed is None:
-            return np.zeros(len(at))
         edges = self._positions[across]
         along = self._positions[1 - across]
-        begins, ends = self._crossed[across]
+        begins, ends = slabs[across]
         n_begun = np.searchsorted(along, span[1], side="left")
         n_ended = np.searchsorted(along, span[0], side="right")
         slab_above = np.searchsorted(edges, at, side="right") - 1
@@ -602,4 +669,17 @@ class SummedAreaTables:
             is_outside = (slab < 0) | (slab >= len(edges) - 1)
             crossing = begins[slab, n_begun] - ends[slab, n_ended]
             crossed.append(np.where(is_outside, 0, crossing))
-        return np.maximum(np.minimum(*crossed), 0)
+        above, below = crossed
+        return above, below
+
+
+def _sides(ends: Ends) -> Iterator[tuple[int, Array, tuple[Array, Array]]]:
+    """Yield the four sides of ranges: the axis across, where they lie on it, and their spans."""
+    for across in (0, 1):
+        for side in ends[across]:
+            yield across, side, ends[1 - across]
+
+
+def _is_empty(ends: Ends) -> Array:
+    """Where ranges hold nothing: bool ndarray of shape (ranges,)."""
+    return (ends[0][0] >= ends[0][1]) | (ends[1][0] >= ends[1][1])

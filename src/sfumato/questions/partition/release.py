@@ -451,6 +451,7 @@ class Partition(
         confidence: Exactly = "0.95",
         simultaneous: bool = False,
         exact: bool | None = None,
+        evenly: bool = False,
         **ranges: Range,
     ) -> Estimate:
         """How many rows lie in a range? The answer uses all noisy counts together.
@@ -464,6 +465,10 @@ class Partition(
             For a tree of two axes. True: variances are exact, which takes some hundred microseconds
             a range. False: they are bounded from above, which takes a few microseconds, and
             intervals are about twice as wide. None: exact for up to 1,000 ranges at once.
+        evenly : bool
+            Inside a box that a range cuts, the value takes rows to lie evenly. False: the interval
+            holds wherever in these boxes they lie. True: it holds only if they lie evenly, as the
+            answer says; it covers the noise alone, and is narrower.
         **ranges : axis=(lower, upper)
             ``lower <= x < upper``: scalars, or arrays of shape (n,). Axes that are not named are
             taken whole.
@@ -471,23 +476,25 @@ class Partition(
         Returns
         -------
         Estimate
-            Of floats, or of float64 ndarrays of shape (n,). The interval covers the noise of all
-            boxes that the range touches, by a Chernoff bound on its tail. Inside a box that the
-            range cuts, rows are taken to lie evenly; no interval covers the error of that.
+            Of floats, or of float64 ndarrays of shape (n,). The interval is a Chernoff bound on the
+            noise of all boxes that the range touches. A range of whole boxes cuts none.
         """
         alpha = error_probability(confidence)
         flat, shape = read_ranges(ranges, self.axes, self.geometry.axes)
         size = int(np.prod(shape, dtype=int))
-        unbiased, values, half = self._estimates.sums(
+        values = self._estimates.sums(flat, size, whole=self.shown == "whole")
+        low, high = self._estimates.bounds(
             flat,
             size,
             alpha / size if simultaneous and size else alpha,
             exact=size <= FEW_RANGES if exact is None else exact,
-            whole=self.shown == "whole",
+            evenly=evenly,
         )
-        low = np.minimum(unbiased - half, values)
-        high = np.maximum(unbiased + half, values)
+        low = np.minimum(low, values)
+        high = np.maximum(high, values)
         counted = self.guarantee.unit.counted
+        if evenly:
+            counted += ", if they lie evenly in the boxes that the range cuts"
         if not shape:
             return Estimate(float(values[0]), float(low[0]), float(high[0]), 1 - alpha, counted)
         return Estimate(
