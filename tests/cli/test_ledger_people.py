@@ -173,9 +173,9 @@ def test_spenders_of_a_file_say_who_they_are(sfumato: Run, monkeypatch: pytest.M
     ("comment", "parts"),
     [
         (
-            f"sfumato ledger, version {BOOK.version - 1}",
+            f"sfumato ledger, version {min(BOOK.later) - 1}",
             (
-                f"it has version {BOOK.version - 1}, and this library knows {BOOK.version}",
+                f"it has version {min(BOOK.later) - 1}, and this library knows {BOOK.version}",
                 "With the library that wrote it, move it to a file (`sfumato ledger migrate`); "
                 "move that to an empty database with this one",
             ),

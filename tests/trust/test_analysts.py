@@ -28,7 +28,12 @@ from sfumato.ledger.entries import NOTHING, binding, link_of, payload_digest
 from sfumato.ledger.sql import columns_of
 from support import postgres
 
-ENTER = f"SELECT {{0}}.enter(ROW({', '.join(['%s'] * 19)})::{{0}}.entries, %s)"
+SUMS = ", ".join(["%s"] * 19)
+ENTER = (
+    f"SELECT {{0}}.enter(ROW({SUMS}, '', '{{{{}}}}', '{{{{}}}}', '{{{{}}}}')::{{0}}.entries, %s)"
+)
+"""Enters an entry without an event."""
+
 NAME = "SELECT verdict, name_key, name_digest FROM {0}.name_question(%s, %s, %s, %s, %s)"
 FRESH = ("f" * 32, "e" * 64)
 

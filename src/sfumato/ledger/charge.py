@@ -151,8 +151,7 @@ def call(payer: Payer, request: Request) -> Hold | None:
     """Charge in a single call, if nothing stands in the way; otherwise `attempt` has to."""
     bound = request.binding
     is_mixed = bound is not None and bound.protects == MIXED  # `settle` says why not
-    # A call adds amounts up by itself; events it does not read.
-    if is_mixed or request.event or not payer.store.has_calls or payer.secrets is None:
+    if is_mixed or not payer.store.has_calls or payer.secrets is None:
         return None
     new = payer.secrets.new_charge(request, leases.current())
     try:

@@ -65,7 +65,7 @@ class PostgresPublicRows(SQLPublicRows):
 
     place: ClassVar[str] = "place"
     with_spenders = True
-    with_curves = False
+    with_curves = True
 
     def __init__(self, ask: Ask, reached: Reached, secrets: str = "") -> None:
         super().__init__(ask)
@@ -77,11 +77,7 @@ class PostgresPublicRows(SQLPublicRows):
         return [list(state) for state in curve]
 
     def extend(self) -> None:
-        raise LedgerError(
-            "an account by curves",
-            "a ledger on a server adds up for now",
-            "Leave the composition out, or keep the ledger in a file",
-        )
+        """Nothing to do: a schema has them from the beginning."""
 
     def name_rows(self) -> NameRows | None:
         if not PLAIN.fullmatch(self._secrets):

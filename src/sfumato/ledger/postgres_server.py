@@ -162,10 +162,15 @@ LAST = "only_owner.sql"
 BOOK = SchemaKind(
     "sfumato ledger, version",
     6,
-    ("book.sql", "charge.sql", "guard.sql", LAST),
+    ("book.sql", "curves.sql", "rules.sql", "charge.sql", "guard.sql", LAST),
     "the ledger",
     "",
-    {5: ("calls_begin.sql", "charge.sql", "guard.sql", "calls_end.sql")},
+    {
+        5: (
+            *("curves.sql", "rules.sql"),
+            *("calls_begin.sql", "charge.sql", "guard.sql", "calls_end.sql"),
+        )
+    },
 )
 SECRETS = SchemaKind(
     "sfumato secrets, version",

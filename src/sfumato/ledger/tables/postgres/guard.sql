@@ -175,7 +175,7 @@ BEGIN
     -- So that all entries of an account are few for what was paid from it.
     WHEN added.kind = 'resume' AND (SELECT count(*) FROM entries WHERE account = added.account AND entries.key = added.key AND kind = 'resume') >= 256
       THEN 'the charge was resumed too often'
-    WHEN added.kind = 'reserve' AND added.cost_first = 0 AND added.cost_second = 0 THEN 'a charge costs something'
+    WHEN added.kind = 'reserve' AND added.event = '' AND added.cost_first = 0 AND added.cost_second = 0 THEN 'a charge costs something'
     WHEN added.kind = 'hand' AND last_kind = 'hand' THEN 'it was handed out before'
     WHEN leases AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.account = added.account AND r.key = added.key AND r.digest = added.digest)
       THEN 'the question was never named'
@@ -192,7 +192,7 @@ BEGIN
     WHEN added.kind = 'store' AND (payload IS NULL OR encode(sha256(payload), 'hex') <> added.payload_hash)
       THEN 'the answer is not the one that is entered'
     WHEN added.kind <> 'store' AND (payload IS NOT NULL OR added.payload_hash <> '') THEN 'only an answer is stored'
-    WHEN greatest(octet_length(added.key), octet_length(added.note), octet_length(added.holder)) > 4096 THEN 'a text is too long'
+    WHEN greatest(octet_length(added.key), octet_length(added.note), octet_length(added.holder)) > 4096 OR octet_length(added.event) > 65536 THEN 'a text is too long'
     WHEN added.kind = 'reserve' THEN ceiling_fault(added.account, added.cost_first, added.cost_second)
   END;
 END $$;
@@ -208,6 +208,11 @@ BEGIN
   SELECT c.* INTO capped FROM ceilings c JOIN bindings b ON b.data = c.data WHERE b.account = which AND b.data <> '';
   IF NOT FOUND THEN
     RETURN NULL;
+  END IF;
+  IF (capped.terms <> '') <> (terms_now(which) <> '') THEN
+    RETURN 'the accounts of the data set do not add up';
+  ELSIF capped.terms <> '' THEN
+    RETURN NULL;  -- entries_fit looks
   END IF;
   SELECT bool_or(a.rule <> capped.rule AND (e.spent_first > 0 OR e.spent_second > 0 OR a.name = which)),
          sum(e.spent_first), sum(e.spent_second) INTO mixed, first, second
