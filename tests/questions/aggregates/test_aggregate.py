@@ -329,7 +329,8 @@ def test_a_sum_says_what_each_person_is_clipped_to() -> None:
 def test_words_for_a_person_in_a_period() -> None:
     days = pa.array([i % 5 for i in range(ROWS)], pa.int32()).cast(pa.date32())
     table = TABLE.append_column("day", days)
-    rides = sf.source(table, DOMAIN, person=["rider", "day"], rows_per_person=2, name="days")
+    wide = sf.Domain({**DOMAIN, "cost": sf.Interval(0, 1000, step=0.01)})
+    rides = sf.source(table, wide, person=["rider", "day"], rows_per_person=2, name="days")
     grouped, whole = sf.Publisher(rides, budget=99).release(
         [
             sf.Mean("cost", by="ward", per="person"),

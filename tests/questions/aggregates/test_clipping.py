@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.answers.release import accuracy_sentence
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.questions.aggregates.intervals import chosen_clips, clipped_weights
+from sfumato.questions.aggregates.clips import Spans, chosen_clips, clipped_weights
 from sfumato.questions.aggregates.values import Basis
 from sfumato.testing import deterministic
 
@@ -49,6 +51,8 @@ def test_a_clip_is_chosen_released_saved_loaded_and_said_in_words(
     assert f"each clipped to at most {clip:,.6g}" in said
     assert f"At most {int(release.above)} of " in said
     assert f"rows lie above {2 * clip:,.6g}." in said
+    assert 0 <= WAGES.mean() - clipped <= float(release.lowered_at_most)
+    assert "Clipping lowers the mean by about " in said
     again = sf.load(release.save(tmp_path / "r.json"))
     assert again == release
     assert again.clips == release.clips
@@ -62,6 +66,8 @@ def test_each_group_has_a_clip_of_its_own(wages: sf.Publisher) -> None:
     table = release.to_frame()
     assert table["clip"].to_pylist() == release.clips.tolist()
     assert table["above"].to_pylist() == release.above.tolist()
+    assert table["lowered"].to_pylist() == release.lowered.tolist()
+    assert table["lowered_at_most"].to_pylist() == release.lowered_at_most.tolist()
     assert release.title == "Mean of wage, each clipped, by ward"
     for ward in range(2):
         in_ward = WAGES[ward::2]
@@ -78,20 +84,23 @@ def _picture_of(release: sf.MeanRelease) -> tuple[str, bool]:
     return axes.get_xlabel(), "by group: groups do not compare" in " ".join(note.split())
 
 
-def test_a_picture_says_what_is_clipped_and_when_groups_do_not_compare() -> None:
+def test_a_picture_says_what_is_clipped_and_when_groups_do_not_compare(
+    wages: sf.Publisher,
+) -> None:
     wage = np.concatenate([np.full(2000, 40.0), np.geomspace(1, UPPER, 2000)])
     table = pa.table({"ward": np.repeat([0, 1], 2000), "wage": wage, "id": np.arange(4000)})
     publisher = sf.Publisher(sf.source(table, DOMAIN, person="id", name="w"), budget=1000)
     with deterministic(3):
         release = publisher.release(sf.Mean("wage", by="ward", clip="auto"), epsilon=10)
         whole = publisher.release(sf.Mean("wage", by="ward"), epsilon=10)
-        alone = publisher.release(sf.Mean("wage", clip="auto"), epsilon=10)
+    with deterministic(1):
+        alone = wages.release(sf.Mean("wage", clip="auto"), epsilon=1)
     assert release.clips[0] < release.clips[1]
     clipped = "Mean of wage over rows, each clipped (logarithmic scale)"
     assert _picture_of(release) == (clipped, True)
     assert _picture_of(whole) == ("Mean of wage over rows", False)
     clip = f"{float(alone.clips):,.6g}"
-    assert alone.plot().get_xlabel() == f"Mean of wage over rows, each clipped to at most {clip}"
+    assert alone.plot().get_xlabel() == f"Mean of wage, each clipped to at most {clip}"
 
 
 def test_only_means_and_sums_choose_a_clip() -> None:
@@ -146,9 +155,10 @@ def error_beside_others(
     true = BASIS.functions(np.rint(values / UPPER * BASIS.points).astype(np.int64)).sum(axis=0)
     noise = np.rint(rng.laplace(0, float(law.scale), (trials, BASIS.size)))
     sums = true + noise
-    clips = chosen_clips(sums, BASIS, law, None)
+    clips, spans = chosen_clips(sums, BASIS, law, None)
     weights = np.minimum(BASIS.weights, BASIS.weights[clips][:, None])
-    means = UPPER * (sums * weights).sum(axis=1) / sums.sum(axis=1)
+    held = np.where(spans.hold(BASIS.size), sums, 0)
+    means = UPPER * (held * weights).sum(axis=1) / held.sum(axis=1)
     squared_errors = []
     for knot in BASIS.weights[1:] * UPPER:
         clipped = np.minimum(values, knot).mean()
@@ -209,8 +219,76 @@ def test_each_group_gets_the_clip_that_it_gets_alone(centre: float | None) -> No
         np.geomspace(5, 0.01, basis.size), 70
     )
     sums = np.round(basis.unity * (rows + random.laplace(0, 10, rows.shape)))
-    together = chosen_clips(sums, basis, law, centre)
-    assert len(np.unique(together)) > 1
-    assert [int(chosen_clips(group[None], basis, law, centre)[0]) for group in sums] == (
-        together.tolist()
-    )
+    clips, spans = chosen_clips(sums, basis, law, centre)
+    assert len(np.unique(clips)) > 1
+    for group in range(70):
+        clip, span = chosen_clips(sums[group : group + 1], basis, law, centre)
+        assert clip == clips[group]
+        assert (span.first, span.last) == (spans.first[group], spans.last[group])
+
+
+# --- what the release says ------------------------------------------------------------------------
+
+
+def released(values: np.ndarray, domain: sf.Domain, kind: type = sf.Mean) -> Any:
+    """The answer about a column with a chosen clip, at epsilon 1."""
+    publisher = sf.Publisher(sf.source(values[:, None], domain, name="x"), budget=1000)
+    with deterministic(8):
+        return publisher.release(kind("x", clip="auto"), epsilon=1)
+
+
+def test_an_answer_of_the_version_before_keeps_its_value_and_its_statement(
+    wages: sf.Publisher,
+) -> None:
+    with deterministic(1):
+        release = wages.release(sf.Mean("wage", clip="auto"), epsilon=1)
+    before = msgspec.structs.replace(release, spans=msgspec.UNSET)
+    sums = before.released.astype(float)
+    weights = clipped_weights(before.basis, int(before.knot_indices[0]))
+    assert float(before.values) == pytest.approx(UPPER * (sums @ weights) / sums.sum())
+    assert float(before.values) != float(release.values)
+    assert before.interval() == release.interval()
+    assert before.unknowns.startswith("At most ")
+    assert "lowers" not in before.unknowns
+    assert "lowered" not in before.to_frame().column_names
+    assert np.isnan(before.lowered)
+    assert np.isnan(before.lowered_at_most)
+
+
+def test_spans_that_no_release_has_are_refused(wages: sf.Publisher) -> None:
+    release = wages.release(sf.Mean("wage", clip="auto"), epsilon=1)
+    assert isinstance(release.spans, Spans)
+    clip = release.knot_indices
+    for first, last in ((clip, clip), (clip - 1, clip - 1), (clip[:0], clip[:0])):
+        spans = Spans(first, last, release.spans.taken)
+        with pytest.raises(sf.UsageError, match="clips are not knots"):
+            msgspec.structs.replace(release, spans=spans)
+
+
+def test_values_up_to_the_bound_are_not_clipped_and_the_release_says_so() -> None:
+    values = np.random.default_rng(2).uniform(0, 100, 3000)
+    release = released(values, sf.Domain(x=sf.Interval(0, 100)))
+    assert release.title == "Mean of x"
+    assert release.unknowns == "No value is clipped below the upper bound."
+    assert "clipped to" not in release.about
+
+
+@pytest.mark.parametrize("kind", [sf.Mean, sf.Sum])
+@pytest.mark.parametrize(
+    "values",
+    [np.full(500, 7.0), np.repeat([3.0, 90.0], 300), np.full(400, np.nan), np.zeros(300)],
+    ids=["one value", "two values", "NaN alone", "zeros"],
+)
+def test_columns_of_few_values_have_intervals_that_hold(values: np.ndarray, kind: type) -> None:
+    release = released(values, sf.Domain(x=sf.Interval(0, 100)), kind)
+    numbers = values[~np.isnan(values)]
+    low, high = release.interval()
+    if kind is sf.Sum:
+        assert low <= np.minimum(numbers, release.clips).sum() <= high
+        assert 0 <= (numbers - np.minimum(numbers, release.clips)).sum() <= release.lowered_at_most
+    elif len(numbers):
+        assert low <= np.minimum(numbers, release.clips).mean() <= high
+    else:
+        # Of no rows there is no mean: nothing is clipped, and nothing is known.
+        assert np.isnan(release.values)
+        assert (low, high, release.clips) == (0, 100, 100)

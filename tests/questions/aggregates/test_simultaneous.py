@@ -10,7 +10,8 @@ import pytest
 
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.aggregates import sum_quantiles as simultaneous
-from sfumato.questions.aggregates.intervals import chosen_clips, clipped_mean_bounds
+from sfumato.questions.aggregates.clips import chosen_clips
+from sfumato.questions.aggregates.intervals import clipped_mean_bounds
 from sfumato.questions.aggregates.sum_quantiles import (
     clip_factors,
     clip_half_widths,
@@ -89,7 +90,7 @@ def releases(law: Law, rows: int, trials: int) -> tuple[np.ndarray, np.ndarray]:
 def coverage(law: Law, rows: int, trials: int, claimed: Law | None = None) -> dict[str, float]:
     """How often bounds contain the mean at the chosen clip, and how wide they are."""
     values, sums = releases(law, rows, trials)
-    clips = chosen_clips(sums, BASIS, law, None)
+    clips, _ = chosen_clips(sums, BASIS, law, None)
     low, high = clipped_mean_bounds(sums, BASIS, claimed or law, clips, 0.05)
     clipped = np.minimum(values[:, None], BASIS.knots) / BASIS.points
     # Without rows, every mean is as true as any other.

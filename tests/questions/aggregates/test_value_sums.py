@@ -74,14 +74,19 @@ def test_a_list_of_one_value_is_that_value() -> None:
     assert from_bytes(to_bytes(BOTH), sf.Mean) == BOTH
 
 
-def test_each_value_has_a_clip_of_its_own(publisher: sf.Publisher) -> None:
+def test_each_value_has_a_clip_of_its_own() -> None:
+    rows = np.stack([np.arange(2000) % 100, np.arange(2000) % 50], axis=1)
+    domain = sf.Domain(age=sf.Interval(0, 100), wage=sf.Interval(0, 100_000))
+    publisher = sf.Publisher(sf.source(rows, domain, name="persons"), budget=10)
     with deterministic(2):
         release = publisher.release(sf.Sum(["age", "wage"], clip="auto"), epsilon="2")
     assert release.clips.shape == (2,)
     assert release.above.shape == (2,)
-    for name in ("age", "wage"):
-        assert "rows lie above" in release[name].unknowns
-        assert f"rows of {name} lie above" in release.unknowns
+    assert release["age"].unknowns == "No value is clipped below the upper bound."
+    assert "No value of age is clipped below the upper bound." in release.unknowns
+    assert "rows lie above" in release["wage"].unknowns
+    assert "rows of wage lie above" in release.unknowns
+    assert "Clipping lowers the sum of wage by about " in release.unknowns
 
 
 def test_rows_that_miss_any_of_the_values_are_dropped() -> None:

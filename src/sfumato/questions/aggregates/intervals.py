@@ -1,12 +1,6 @@
-"""Intervals of means, variances and sums, and the choice of a clip, from noisy sums alone.
+"""Intervals of means, variances and sums from noisy sums alone.
 
-*A clip that is chosen after the noise was added*, for ``clip="auto"`` (``chosen_clips``).
-
-A value is the sum of the knots, weighted by its hats, and so is the value clipped at a knot, with
-all knots beyond that one replaced by it. So the clipped sum at every knot is linear in the sums
-that were published, and choosing among them is post-processing: it costs nothing.
-
-*Intervals* that hold at any number of rows, also for a group of none.
+They hold at any number of rows, also for a group of none.
 
 For the true mean m, in units of the value's range, T(m) = sum_j (w_j - m) F_j is noise and nothing
 else. Let q(m) be the (1 - alpha) quantile of the absolute value of that noise. The set of all m
@@ -20,7 +14,6 @@ other end is found in the same way, with the other sign.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -30,82 +23,12 @@ import numpy as np
 from sfumato.basics.numbers import Array, roots
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import chernoff_half_widths, coupling_slack
+from sfumato.questions.aggregates.clips import clipped_weights
 from sfumato.questions.aggregates.sum_quantiles import (
     clip_half_widths,
     half_widths,
 )
 from sfumato.questions.aggregates.values import Basis, Values
-from sfumato.questions.histogram.statistics import numbers_beyond
-
-# --- clips ----------------------------------------------------------------------------------------
-
-
-def clipped_weights(basis: Basis, clip: int) -> Array:
-    """Give weights that give the value clipped at a knot, over R: float64 ndarray of shape (k,)."""
-    weights = basis.weights
-    return np.asarray(np.minimum(weights, weights[clip]))
-
-
-def chosen_clips(sums: Array, basis: Basis, law: Law, centre: float | None) -> Array:
-    """Choose a clip for each group: the one with the smallest estimated error.
-
-    The squared error of a clip is the square of what clipping takes away, plus the variance of the
-    noise. Both are estimated from the published sums alone.
-
-    Parameters
-    ----------
-    sums : float64 ndarray of shape (groups, k)
-        The published sums of hats.
-    centre : float or None
-        What the weights of the noise are measured from, in units of the range: None for means,
-        whose noise is measured from the mean itself; the value 0 for sums.
-
-    Returns
-    -------
-    int64 ndarray of shape (groups,)
-        An index of ``basis.knots``, at least 1.
-    """
-    knots = basis.weights
-    deviation = math.sqrt(law.variance) / basis.unity
-    # Knots are a factor of two apart, so hats are as wide as each other on a logarithmic scale.
-    positions = math.log(2) * np.arange(len(knots))
-    beyond = numbers_beyond(sums / basis.unity, positions, np.ones(len(knots)), deviation)
-    rows = np.maximum(sums.sum(axis=1) / basis.unity, 1.0)
-
-    # Clipping at knot c takes the gap to each knot above it from all who lie beyond that knot.
-    taken_by_gap = np.diff(knots) * beyond[:, 1:]
-    suffix_sums = np.cumsum(taken_by_gap[:, ::-1], axis=1)[:, ::-1]
-    taken = np.concatenate([suffix_sums, np.zeros((len(sums), 1))], axis=1)
-    # The mean at clip c is what lies below: the gaps up to c, each for all beyond its upper knot.
-    below = np.cumsum(taken_by_gap, axis=1) / np.maximum(beyond[:, :1], 1.0)
-    means = np.concatenate([np.zeros((len(sums), 1)), below], axis=1)
-    centres = np.minimum(means, knots) if centre is None else np.full_like(means, centre)
-
-    spread = _spread(basis, centres)
-    errors = (taken / rows[:, None]) ** 2 + deviation**2 * spread / rows[:, None] ** 2
-    # A clip at the lower bound would make all values equal.
-    return 1 + np.asarray(errors[:, 1:].argmin(axis=1))
-
-
-def _spread(basis: Basis, centres: Array) -> Array:
-    """How much noise each clip lets through: the squares of the weights' distances from a centre.
-
-    Parameters
-    ----------
-    centres : float64 ndarray of shape (groups, k)
-        Of each clip.
-
-    Returns
-    -------
-    float64 ndarray of shape (groups, k)
-    """
-    spread = np.empty_like(centres)
-    # Clip by clip: all distances at once would take k times the memory.
-    for clip in range(basis.size):
-        distances = clipped_weights(basis, clip) - centres[:, clip, None]
-        spread[:, clip] = (distances**2).sum(axis=1)
-    return spread
-
 
 # --- intervals ------------------------------------------------------------------------------------
 
@@ -173,6 +96,40 @@ def clipped_mean_bounds(sums: Array, basis: Basis, law: Law, clips: Array, alpha
         table = clip_half_widths(law, basis.weights, clip, grid, alpha)
         low[groups], high[groups] = _ratio_bounds(sums[groups], weights, grid, table)
     return low, high
+
+
+def most_taken_from_means(sums: Array, basis: Basis, law: Law, clips: Array, alpha: float) -> Array:
+    """Return by how much each group's clip lowers its mean at most, in units of the range.
+
+    Holds as ``clipped_mean_bounds`` does, by the same inversion for the weights that lie beyond the
+    clip: for every rule that chooses a clip from the published sums.
+
+    Returns
+    -------
+    float64 ndarray of shape (groups,)
+        Where nothing is known, the distance from the clip to the upper bound.
+    """
+    most = np.zeros(len(sums))
+    for clip in np.unique(clips).tolist():
+        groups = np.flatnonzero(clips == clip)
+        beyond = basis.weights - clipped_weights(basis, clip)
+        grid = max(1.0 - basis.weights[clip], 0.0) * np.arange(GRID + 1) / GRID
+        # One-sided, and for all clips at once, since the noise may have led to any of them.
+        of_clip = 2 * alpha / (basis.size - 1)
+        table = chernoff_half_widths(law, beyond - grid[:, None], of_clip)
+        most[groups] = _ratio_bounds(sums[groups], beyond, grid, table)[1]
+    return most
+
+
+def most_taken_from_sums(sums: Array, basis: Basis, law: Law, clips: Array, alpha: float) -> Array:
+    """Return by how much each group's clip lowers its sum at most, in units of the range.
+
+    See ``most_taken_from_means``.
+    """
+    beyond = basis.weights - np.minimum(basis.weights, basis.weights[clips][:, None])
+    half_widths_of_clips = chernoff_half_widths(law, beyond, 2 * alpha / (basis.size - 1))
+    most = (sums * beyond).sum(axis=1) + half_widths_of_clips
+    return np.asarray(np.maximum(most, 0.0) / basis.unity)
 
 
 def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bounds:

@@ -38,6 +38,7 @@ from sfumato.privacy import (
     without_delta,
     worst_event,
 )
+from sfumato.questions.aggregates.clips import chosen_clips
 from sfumato.questions.aggregates.encoding import (
     FINEST,
     Encoding,
@@ -46,7 +47,6 @@ from sfumato.questions.aggregates.encoding import (
     person_encoding,
     value_encoding,
 )
-from sfumato.questions.aggregates.intervals import chosen_clips
 from sfumato.questions.aggregates.preview import AggregatePreview, Statistic
 from sfumato.questions.aggregates.release import (
     AggregateRelease,
@@ -355,6 +355,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             released=first.released,
             law=first.law,
             knot_indices=first.knot_indices,
+            spans=first.spans,
             others=tuple(others) if others else msgspec.UNSET,
             guarantee=self._promised(share, unit, mechanism, noise),
         )
@@ -446,8 +447,8 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             return ValueSums(values, basis, released, encoding.law)
         sums = released.reshape(-1, basis.size).astype(float)
         zero = -values.lower / values.width if self.statistic == "sum" else None
-        clips = chosen_clips(sums, basis, encoding.law, zero)
-        return ValueSums(values, basis, released, encoding.law, clips)
+        clips, spans = chosen_clips(sums, basis, encoding.law, zero)
+        return ValueSums(values, basis, released, encoding.law, clips, spans)
 
     @property
     def _basis_name(self) -> BasisName:

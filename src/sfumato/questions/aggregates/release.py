@@ -20,6 +20,7 @@ from sfumato.domain import Lattice
 from sfumato.errors import UsageError, nearest, printable
 from sfumato.mechanisms.noise import Law
 from sfumato.questions.aggregates import value_sums
+from sfumato.questions.aggregates.clips import Spans
 from sfumato.questions.aggregates.intervals import Bounds
 from sfumato.questions.aggregates.value_sums import ValueSums
 from sfumato.questions.aggregates.values import Basis, Values
@@ -59,6 +60,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         The noise on each of them, independent of the others.
     knot_indices : int64 ndarray of shape (groups,)
         The knot at which each group's values are clipped; unset unless ``clip="auto"``.
+    spans : Spans
+        The knots that each group's estimate takes, with ``clip="auto"``; unset in answers of
+        version 0.2.0, whose estimates take all knots.
     others : tuple of ValueSums
         The sums of further values, over the same groups; unset if one value was asked for.
 
@@ -76,7 +80,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     _in_details: ClassVar[frozenset[str]] = frozenset(
         {
             *("basis", "drawn", "knot_indices", "lattice", "law", "others", "released", "scale"),
-            *("tables", "unit_form"),
+            *("spans", "tables", "unit_form"),
         }
     )
 
@@ -86,6 +90,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     released: Array
     law: Law
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
+    spans: Spans | msgspec.UnsetType = msgspec.UNSET
     others: tuple[ValueSums, ...] | msgspec.UnsetType = msgspec.UNSET
     unit_form: ClassVar[str] = "{}"  # what the statistic is measured in, by its values' unit
 
@@ -96,7 +101,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @cached_property
     def tables(self) -> tuple[ValueSums, ...]:
         """The noisy sums of each value."""
-        first = ValueSums(self.scale, self.basis, self.released, self.law, self.knot_indices)
+        first = ValueSums(
+            self.scale, self.basis, self.released, self.law, self.knot_indices, self.spans
+        )
         return (first,) if self.others is msgspec.UNSET else (first, *self.others)
 
     @property
@@ -126,7 +133,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         if self.of_persons:
             title += f" over {self._counted_things}"
         alone = title.removesuffix(",")  # "riders, each once for each day," closes with one
-        if not self._has_chosen_clips:
+        if not self._clipped:
             return f"{title} by {by}" if by else alone
         return f"{alone}, each clipped, by {by}" if by else f"{alone}{self._clipped}"
 
@@ -149,11 +156,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def unknowns(self) -> str:
-        """Sentences on how many values lie above a clip and how many groups are not known."""
+        """Sentences on what clips leave out, and on how many groups are not known."""
         unknown = int(np.isnan(self.values).sum())
         many = "is" if unknown == 1 else "are"
         said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
-        return f"{self._above_clip} {said}".strip()
+        return " ".join(filter(None, [self._above_clip, self._lowered_by, said]))
 
     @property
     def parts(self) -> Mapping[str, Release]:
@@ -177,6 +184,18 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return value_sums.above_clip(
             self.tables, error_probability(CONFIDENCE), self._counted_things
         )
+
+    @property
+    def _lowered_by(self) -> str:
+        """Sentences on whether values are clipped, and by how much that lowers the statistic."""
+        if not self._has_chosen_clips or self.spans is msgspec.UNSET:
+            return ""
+        alpha = error_probability(CONFIDENCE)
+        sentences = [
+            value_sums.lowered_by(sums, *self._taken_of(sums, alpha), self.noun, len(self.tables))
+            for sums in self.tables
+        ]
+        return " ".join(sentences)
 
     # --- statistics -------------------------------------------------------------------------------
 
@@ -229,6 +248,24 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         twice as far from the lower bound as the clip. Where no clip was chosen there are none.
         """
         return self._stacked(lambda sums: sums.above(error_probability(CONFIDENCE)))
+
+    @property
+    def lowered(self) -> Array:
+        """By about how much a chosen clip lowers each value, as estimated: like ``values``.
+
+        NaN where no clip was chosen, and in answers of version 0.2.0.
+        """
+        alpha = error_probability(CONFIDENCE)
+        return self._stacked(lambda sums: self._taken_of(sums, alpha)[0])
+
+    @property
+    def lowered_at_most(self) -> Array:
+        """By how much the clip lowers each value at most, with 95% confidence: like ``values``.
+
+        NaN where that is not known, where no clip was chosen, and in answers of version 0.2.0.
+        """
+        alpha = error_probability(CONFIDENCE)
+        return self._stacked(lambda sums: self._taken_of(sums, alpha)[1])
 
     # --- intervals --------------------------------------------------------------------------------
 
@@ -326,6 +363,10 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """Return intervals of the statistic that each miss with probability ``alpha``."""
         raise NotImplementedError
 
+    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        """Return by how much a chosen clip lowers the statistic: about, and at most."""
+        raise NotImplementedError
+
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         """Where an interval is not all that was possible beforehand."""
         raise NotImplementedError
@@ -356,8 +397,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
         Where each person has one value, the numbers of persons stand in ``persons``, not ``rows``.
         ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known. A
-        clip that was chosen adds the columns ``clip`` and ``above``. With several values there is
-        one row per value and group, and a first column ``value``.
+        clip that was chosen adds the columns ``clip``, ``above``, ``lowered`` and
+        ``lowered_at_most``. With several values there is one row per value and group, and a first
+        column ``value``.
         """
         import pyarrow as pa
 
@@ -381,6 +423,12 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         if self._has_chosen_clips:
             numbers["clip"] = self.clips.reshape(-1)
             numbers["above"] = self.above.reshape(-1)
+        if self.spans is not msgspec.UNSET:
+            for name, amounts in (
+                ("lowered", self.lowered.reshape(-1)),
+                ("lowered_at_most", self.lowered_at_most.reshape(-1)),
+            ):
+                numbers[name] = pa.array(amounts, mask=np.isnan(amounts))
         return pa.table(cell_columns(self.lattice) | numbers)
 
     @property
@@ -407,6 +455,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             released=first.released,
             law=first.law,
             knot_indices=first.knot_indices,
+            spans=first.spans,
             others=tuple(others) or msgspec.UNSET,
         )
 
@@ -468,6 +517,9 @@ class MeanRelease(
     def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
         return sums.mean_interval(alpha)
 
+    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.taken_from_means(alpha)
+
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         return (low > sums.scale.lower) | (high < sums.clips)
 
@@ -503,6 +555,9 @@ class SumRelease(
 
     def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
         return sums.sum_interval(alpha)
+
+    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.taken_from_sums(alpha)
 
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         return np.ones(low.shape, bool)
@@ -541,6 +596,9 @@ class VarianceRelease(
 
     def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
         return sums.variance_interval(alpha)
+
+    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.taken_from_means(alpha)  # no clip was chosen: nothing is known
 
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         return (low > 0) | (high < sums.largest_variance)

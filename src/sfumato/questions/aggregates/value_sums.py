@@ -6,6 +6,7 @@ where these are cut.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Self, TypeAlias
@@ -15,15 +16,19 @@ import numpy as np
 from msgspec import UNSET
 
 from sfumato.basics.numbers import Array
+from sfumato.basics.text import number
 from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms import noise_sums
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import chernoff_half_widths
+from sfumato.questions.aggregates.clips import TINY, Spans
 from sfumato.questions.aggregates.intervals import (
     Bounds,
     clipped_mean_bounds,
     clipped_sum_half_width,
     mean_bounds,
+    most_taken_from_means,
+    most_taken_from_sums,
     sum_half_width,
     sum_weights,
     variance_bounds,
@@ -54,6 +59,9 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         The noise on each of them, independent of the others.
     knot_indices : int64 ndarray of shape (groups,)
         The knot at which each group's values are clipped; unset unless ``clip="auto"``.
+    spans : Spans
+        The knots that each group's estimate takes, with ``clip="auto"``; unset in answers of
+        version 0.2.0, whose estimates take all knots.
     """
 
     scale: Values
@@ -61,6 +69,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     released: Array
     law: Law
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
+    spans: Spans | msgspec.UnsetType = msgspec.UNSET
 
     def arranged(self, shape: Sequence[int], order: Sequence[int]) -> Self:
         """Return the same sums, with the axes of the groups in another order.
@@ -77,7 +86,8 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         knots = self.knot_indices
         if knots is not msgspec.UNSET:
             knots = knots.reshape(shape).transpose(order).reshape(-1)
-        return msgspec.structs.replace(self, released=released, knot_indices=knots)
+        spans = self.spans if self.spans is UNSET else self.spans.arranged(shape, order)
+        return msgspec.structs.replace(self, released=released, knot_indices=knots, spans=spans)
 
     def named(self, name: str) -> Self:
         """Return the same sums, of a value of another name."""
@@ -99,10 +109,13 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     def _clips_fit(self, n_groups: int) -> bool:
         """Whether hats come with one clip for each group, and other sums without clips."""
         if self.knot_indices is msgspec.UNSET or self.basis.name != "hats":
-            return self.knot_indices is msgspec.UNSET and self.basis.name != "hats"
+            no_clips = self.knot_indices is msgspec.UNSET and self.spans is msgspec.UNSET
+            return no_clips and self.basis.name != "hats"
         # A clip at knot 0 would make all values equal, and no release has one.
         within = (self.knot_indices >= 1) & (self.knot_indices < self.basis.size)
-        return self.knot_indices.shape == (n_groups,) and bool(within.all())
+        if self.knot_indices.shape != (n_groups,) or not within.all():
+            return False
+        return self.spans is msgspec.UNSET or self.spans.fit(self.knot_indices)
 
     def of_groups(self, groups: Array) -> ValueSums:
         """Return the sums of some of the groups: bool ndarray of shape (groups,)."""
@@ -111,6 +124,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
             self,
             released=self.released.reshape(-1, self.basis.size)[groups].reshape(-1),
             knot_indices=knots if knots is msgspec.UNSET else knots[groups],
+            spans=self.spans if self.spans is UNSET else self.spans.of_groups(groups),
         )
 
     # --- statistics -------------------------------------------------------------------------------
@@ -127,16 +141,25 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
 
     @property
     def sums(self) -> Array:
-        """Noisy sums of the values."""
+        """Noisy sums of the values; with spans, within their intervals of 95%."""
+        if self.spans is UNSET:
+            return self._sums_of_all_knots
+        weights = sum_weights(self.scale, self.basis, self._weights)
+        low, high = self.sum_interval(USUAL_ALPHA)
+        return np.asarray(np.clip((self._taken_sums * weights).sum(axis=1), low, high))
+
+    @property
+    def _sums_of_all_knots(self) -> Array:
+        """Noisy sums without bias, about which the intervals lie."""
         weights = sum_weights(self.scale, self.basis, self._weights)
         return np.asarray((self.sums_of_functions * weights).sum(axis=1))
 
     @property
     def means(self) -> Array:
         """Noisy means; NaN where not known."""
-        total = self.sums_of_functions.sum(axis=1)
+        total = self._taken_sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (self.sums_of_functions * self._weights).sum(axis=1) / total
+            share = (self._taken_sums * self._weights).sum(axis=1) / total
         return _known_estimates(share, self._usual_mean_bounds, self._highest, self._mean)
 
     @property
@@ -175,7 +198,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
             half_width = clipped_sum_half_width(
                 self.scale, self.basis, self.law, rows, self.clip_indices, alpha
             )
-        sums = self.sums
+        sums = self._sums_of_all_knots
         return sums - half_width, sums + half_width
 
     def variance_interval(self, alpha: float) -> Bounds:
@@ -199,6 +222,11 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     def clips(self) -> Array:
         """The value to which those of each group are clipped."""
         return self._mean(self._highest)
+
+    @property
+    def is_unclipped(self) -> bool:
+        """Whether every group's clip is the upper bound, and the answer knows to say so."""
+        return self.spans is not UNSET and bool((self._highest >= 1).all())
 
     @property
     def next_knots(self) -> Array:
@@ -227,12 +255,47 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         most = (self.sums_of_functions * beyond).sum(axis=1) + half_widths
         return np.asarray(np.floor(np.maximum(most / self.basis.unity, 0)), dtype=np.int64)
 
+    def taken_from_means(self, alpha: float) -> tuple[Array, Array]:
+        """Return by how much each clip lowers a mean: about, as estimated, and at most.
+
+        They are NaN in answers that do not say, and the second where nothing is known.
+        """
+        if self.spans is UNSET or self.clip_indices is None:
+            unknown = np.full(len(self.sums_of_functions), np.nan)
+            return unknown, unknown
+        most = most_taken_from_means(
+            self.sums_of_functions, self.basis, self.law, self.clip_indices, alpha
+        )
+        is_known = (most < 1 - self._highest) | (self._highest >= 1)
+        most = most * self.scale.width + np.where(self._highest < 1, self.scale.rounding, 0)
+        about = np.minimum(self.spans.taken * TINY * self.scale.width, most)
+        return about, np.where(is_known, most, np.nan)
+
+    def taken_from_sums(self, alpha: float) -> tuple[Array, Array]:
+        """Return by how much each clip lowers a sum: about, as estimated, and at most."""
+        if self.spans is UNSET or self.clip_indices is None:
+            unknown = np.full(len(self.sums_of_functions), np.nan)
+            return unknown, unknown
+        most = self.scale.width * most_taken_from_sums(
+            self.sums_of_functions, self.basis, self.law, self.clip_indices, alpha
+        )
+        rows = np.maximum(self.counts, 0)
+        most = most + np.where(self._highest < 1, rows * self.scale.rounding, 0)
+        return np.minimum(self.spans.taken * TINY * self.scale.width * rows, most), most
+
     # --- from shares of the range to the value's own scale ----------------------------------------
 
     @cached_property
     def sums_of_functions(self) -> Array:
         """The published sums: float64 ndarray of shape (groups, k)."""
         return self.released.reshape(-1, self.basis.size).astype(float)
+
+    @property
+    def _taken_sums(self) -> Array:
+        """The published sums that estimates take, and 0 for all others: like the published sums."""
+        if self.spans is UNSET:
+            return self.sums_of_functions
+        return np.where(self.spans.hold(self.basis.size), self.sums_of_functions, 0.0)
 
     @property
     def _weights(self) -> Array:
@@ -316,7 +379,9 @@ def of_each_person(scale: Values) -> str:
 
 
 def clipped(tables: Sequence[ValueSums]) -> str:
-    """Return a clause on the clips that were chosen, of each value."""
+    """Return a clause on the clips that were chosen, of each value; "" if nothing is clipped."""
+    if all(sums.is_unclipped for sums in tables):
+        return ""
     clips = []
     for sums in tables:
         least = f"{sums.clips.min():,.6g}"
@@ -326,7 +391,7 @@ def clipped(tables: Sequence[ValueSums]) -> str:
 
 
 def above_clip(tables: Sequence[ValueSums], alpha: float, counted: str) -> str:
-    """Sentences on how many values of the only group lie above the clip, of each value.
+    """Sentences on how many values of the only group lie above the clips of each value.
 
     Parameters
     ----------
@@ -339,6 +404,8 @@ def above_clip(tables: Sequence[ValueSums], alpha: float, counted: str) -> str:
     """
     sentences = []
     for sums in tables:
+        if sums.is_unclipped:
+            continue
         above = int(sums.above(alpha)[0])
         n_values = max(round(float(sums.counts[0])), 0)
         what = counted
@@ -350,3 +417,43 @@ def above_clip(tables: Sequence[ValueSums], alpha: float, counted: str) -> str:
         else:
             sentences.append(f"At most {above:,} of {n_values:,} {what} lie above {next_knot}.")
     return " ".join(sentences)
+
+
+def lowered_by(sums: ValueSums, about: Array, at_most: Array, noun: str, n_values: int) -> str:
+    """Say whether the values are clipped, and by how much that lowers a mean or a sum.
+
+    Parameters
+    ----------
+    about, at_most : float64 ndarrays of shape (groups,)
+        As estimated, and with 95% confidence; NaN where that is not known.
+    noun : str
+        What is lowered, such as "mean".
+    n_values : int
+        How many values the answer is about: the only one needs no name.
+    """
+    name = "" if n_values == 1 else f" of {printable(sums.scale.name)}"
+    if sums.is_unclipped:
+        return f"No value{name} is clipped below the upper bound."
+    if len(about) > 1:
+        noun = f"{noun}s"
+    unknown = int(np.isnan(at_most).sum())
+    lowers = f"Clipping lowers the {noun}{name} by about {_least_to_most(about)}, as estimated"
+    if unknown == len(at_most):
+        return f"{lowers}; by how much at most is not known."
+    most = number(_rounded_up(float(np.nanmax(at_most))))
+    in_groups = f", and in {unknown:,} groups it is not known" if unknown else ""
+    return f"{lowers}, and by at most {most} with 95% confidence{in_groups}."
+
+
+def _least_to_most(numbers: Array) -> str:
+    least = number(float(f"{numbers.min():.3g}"))
+    most = number(float(f"{numbers.max():.3g}"))
+    return most if least == most else f"{least} to {most}"
+
+
+def _rounded_up(most: float) -> float:
+    """Round up to three digits, so that what is said holds too."""
+    if most <= 0:
+        return 0.0
+    digit = 10.0 ** (math.floor(math.log10(most)) - 2)
+    return float(f"{math.ceil(most / digit) * digit:.3g}")
