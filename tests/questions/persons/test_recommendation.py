@@ -136,7 +136,7 @@ def test_a_limit_on_the_norm_allows_more_rows_under_rho() -> None:
     assert "% of the rows, as estimated" in str(found)
     assert found.plot().get_xlabel() == "limit on the norm of a person's counts"
     stated = sf.recommend(
-        spread_of(NORMS, "norm"), HOURS, rho="0.125", rows=round(rows.distribution.rows)
+        spread_of(NORMS, "norm"), HOURS, rho="0.125", rows=round(rows.distribution.number_of_rows)
     )
     assert stated.limit == found.limit
 

@@ -173,15 +173,23 @@ class AggregatePreview(Preview, frozen=True):
         if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
             depends = f"depends on how many {self._counted_things} a group has"
             return [*lines, f"how accurate each is {depends}{self._how_to_preview}"]
-        half_width = np.array(self._accuracy_of(encoding, "0.95"))
+        half_width = reach_text(np.array(self._accuracy_of(encoding, "0.95")))
+        # An estimate that takes a span of knots need not be the middle of its interval.
+        known = (
+            f"has a 95% interval that reaches {half_width} from its middle"
+            if self.chooses_clip
+            else f"is within {half_width} of the truth with 95% confidence"
+        )
         lines.append(
             f"of {self.unit.counted}{encoding.values.cut}{self._conditions(encoding)} each "
-            f"{self.statistic}{of_value} is within {reach_text(half_width)} of the truth with 95% "
-            "confidence"
+            f"{self.statistic}{of_value} {known}"
         )
         if self.cells and self.cells > 1:
             widest = np.array(self._accuracy_of(encoding, "0.95", simultaneous=True))
-            lines.append(f"all of them at once are within {reach_text(widest)}")
+            at_once = (
+                "of all of them at once:" if self.chooses_clip else "all of them at once are within"
+            )
+            lines.append(f"{at_once} {reach_text(widest)}")
         return lines
 
     def _noise_line(self, encoding: Encoding, of_value: str) -> str:

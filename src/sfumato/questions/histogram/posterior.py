@@ -208,7 +208,8 @@ def _filtered(counts: Array, noise: _Noise, prior: Prior) -> Array:
     return filtered
 
 
-LEAST_LIKELY = 1e-250  # beside the likeliest state: noise that cannot be
+LEAST_LIKELY = 1e-250  # beside the likeliest state
+FARTHEST = 30.0  # below 0, as a multiple of the scale of the noise
 
 
 def _likelihoods(counts: Array, noise: _Noise) -> Array:
@@ -218,10 +219,10 @@ def _likelihoods(counts: Array, noise: _Noise) -> Array:
     """
     ends = _level_ends()
     likely = np.empty((len(counts), LEVELS + 2))
-    # No count is negative. Noise below 0 is as likely in all states as if it were nearer.
-    from_zero = np.maximum(counts, -100 * noise.scale)[:, None]
-    likely[:, :2] = noise.density(from_zero / noise.scale) / noise.scale
-    likely[:, 2:] = noise.between(ends[:-1] - from_zero, ends[1:] - from_zero) / np.diff(ends)
+    # Further out than that no state is likely: all of them would have the likelihood 0.
+    near = np.clip(counts, -FARTHEST * noise.scale, ends[-1])[:, None]
+    likely[:, :2] = noise.density(near / noise.scale) / noise.scale
+    likely[:, 2:] = noise.between(ends[:-1] - near, ends[1:] - near) / np.diff(ends)
     return np.asarray(np.maximum(likely / likely.max(axis=1, keepdims=True), LEAST_LIKELY))
 
 

@@ -20,13 +20,12 @@ weights: it errs with the stated probability however many persons there are, als
 The shares are tested on a fixed grid. A_b and a_b decrease in s. So whichever s between two points
 of the grid is true, the first inequality holds at the lower point, and the second at the upper one.
 
-*How many persons have more than so many rows* (``Distribution``), estimated: what limits and shares
-follow from.
+*What every limit leaves out* (``Distribution``): of draws of numbers of persons that fit the noisy
+ones (``histogram.posterior``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,7 +42,7 @@ from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import Bins, Width
-from sfumato.questions.histogram.statistics import numbers_beyond
+from sfumato.questions.histogram.posterior import Prior, drawn_tables
 
 # --- what is measured -----------------------------------------------------------------------------
 
@@ -386,72 +385,61 @@ def _extreme_weights(
 
 # --- the distribution -----------------------------------------------------------------------------
 
-EVERY_LIMIT = 5000  # up to this number of rows every limit is tried
-N_LIMITS = 3000  # that are tried where there are more
-# Of the persons: the far end is continued from those that have most. A larger share would follow
-# the bulk of them, which says little about a sharp end. Measured on flights, Pareto and lognormal
-# rows, and norms: .15 led to the smallest errors among .08, .15, .3 and .6.
-TAIL_SHARE = 0.15
+# Chosen on other laws than those that docs/evidence/errors_of_recommended_limits.json reports.
+PRIOR = Prior(begins=0.15, ends=0.1, resumes=0.003, scale=0.4, drift=-0.2, spread=0.05, draws=200)
+LIMITS_PER_BIN = 4
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """An estimate of the numbers of rows of all persons.
+    """Numbers of rows of all persons that fit the noisy counts: of many draws.
 
     Attributes
     ----------
     limits : int64 ndarray of shape (limits,)
-        Limits of rows per person: 1, 2, .., or some of them where there are many, up to the
-        largest number of rows.
-    lost : float64 ndarray of shape (limits,)
+        Limits of rows per person, from 1 up to the largest number of rows: the ends of all bins,
+        and up to three limits within each.
+    lost : float64 ndarray of shape (draws, limits)
         How many rows each limit leaves out.
-    rows : float
+    rows : float64 ndarray of shape (draws,)
         How many rows there are.
     """
 
     limits: Array
     lost: Array
-    rows: float
+    rows: Array
+
+    @property
+    def shares_lost(self) -> Array:
+        """The share of the rows that each limit leaves out, like ``lost``; 0 if there are none."""
+        return np.asarray(self.lost / np.maximum(self.rows, 1.0)[:, None])
+
+    @property
+    def number_of_rows(self) -> float:
+        """How many rows there are: the median of the draws."""
+        return float(np.median(self.rows))
 
     def kept(self, limit: int) -> float:
-        """The share of rows that a limit keeps; 1 if there are none."""
-        if self.rows <= 0:
-            return 1.0
-        return float(1 - np.interp(limit, self.limits, self.lost) / self.rows)
+        """The share of rows that a limit keeps: the median of the draws."""
+        return 1 - float(np.interp(limit, self.limits, np.median(self.shares_lost, axis=0)))
 
 
 def estimated(counts: Array, lowest: Array, highest: Array, law: Law) -> Distribution:
-    """Estimate how many rows every limit leaves out, from noisy numbers of persons in each bin.
+    """Draw numbers of rows that fit noisy numbers of persons in each bin.
 
-    A limit of r leaves out as many rows as there are pairs of a person and a number of rows from r
-    on that this person exceeds. So they are a sum, over numbers of rows, of how many persons have
-    more. Between the ends of bins, its logarithm is taken to be linear in that of the rows.
+    Persons of a bin are taken to lie evenly on the numbers of rows in it.
     """
-    before = lowest.astype(float) - 1
-    # Half a bin of single numbers lies on each side of a whole number.
-    start = np.log(before + 0.5)
-    stop = np.log(highest + 0.5)
-    beyond = numbers_beyond(
-        counts.astype(float),
-        (start + stop) / 2,
-        stop - start,
-        math.sqrt(law.variance),
-        TAIL_SHARE,
-    )
-    most_rows = int(highest[-1])
-    limits = _limits(most_rows)
-    numbers_of_rows = np.concatenate([[0], limits])
-    logs = np.interp(
-        np.log(np.maximum(numbers_of_rows, 0.5)),
-        np.log(np.maximum(np.append(before, most_rows), 0.5)),
-        np.log(np.maximum(np.append(beyond, 0), 1e-6)),
-    )
-    steps = np.diff(np.append(numbers_of_rows, most_rows))
-    lost = np.cumsum((np.exp(logs) * steps)[::-1])[::-1]
-    return Distribution(limits, lost[1:], float(lost[0]))
+    ((_, drawn),) = drawn_tables(counts[None], law, 1, PRIOR)
+    limits = _limits(lowest, highest)
+    # Of the persons of a bin: how many rows beyond a limit each has in the mean.
+    first = np.maximum(lowest[:, None], limits + 1)
+    n_beyond = np.maximum(highest[:, None] - first + 1, 0)
+    rows_beyond = n_beyond * ((first + highest[:, None]) / 2 - limits)
+    lost = drawn[0] @ (rows_beyond / (highest - lowest + 1)[:, None])
+    return Distribution(limits, lost, drawn[0] @ ((lowest + highest) / 2))
 
 
-def _limits(most_rows: int) -> Array:
-    if most_rows <= EVERY_LIMIT:
-        return np.arange(1, most_rows + 1)
-    return np.unique(np.rint(np.geomspace(1, most_rows, N_LIMITS)).astype(np.int64))
+def _limits(lowest: Array, highest: Array) -> Array:
+    parts = np.arange(1, LIMITS_PER_BIN + 1)
+    sizes = (highest - lowest + 1)[:, None]
+    return np.unique(lowest[:, None] - 1 + -(-sizes * parts // LIMITS_PER_BIN))

@@ -95,6 +95,8 @@ class Candidates:
     def lost(self, rows: PersonsRelease | int | None) -> Array:
         """The rows (or persons) per cell that each limit of the distribution leaves out.
 
+        It is a float64 ndarray of shape (draws, limits).
+
         Parameters
         ----------
         rows : PersonsRelease, int or None
@@ -103,8 +105,7 @@ class Candidates:
         distribution = self.release.distribution
         if self.release.of == "rows" or self.counts_persons:
             return distribution.lost / self.cells
-        shares = distribution.lost / max(distribution.rows, 1.0)
-        return shares * _number_of_rows(self.release, rows) / self.cells
+        return distribution.shares_lost * _number_of_rows(self.release, rows) / self.cells
 
 
 def _within(unit: Unit, rows: int, limits: Limits) -> Unit:
@@ -128,7 +129,7 @@ def _number_of_rows(release: PersonsRelease, rows: object) -> float:
             "it is neither a whole number nor an answer about the rows of each person",
             "Give the answer to sf.Persons(most_rows=1000)",
         )
-    return rows.distribution.rows
+    return rows.distribution.number_of_rows
 
 
 def _sensitivity(unit: Unit, law: Law) -> float:
@@ -150,7 +151,8 @@ def _mean_size(law: Law) -> float:
 
 # --- the recommendation ---------------------------------------------------------------------------
 
-AS_GOOD = 1.02  # times the least error: within it, an end of a bin is preferred
+AS_GOOD = 1.02  # times the least of what is compared: within it, an end of a bin is preferred
+CONFIDENCE = 0.95  # the share of the draws that an advice tells of
 
 
 @explained_methods
@@ -182,7 +184,11 @@ class Recommendation:
     limits : int64 ndarray of shape (limits,)
         The limits that were compared.
     lost, noise : float64 ndarrays of shape (limits,)
-        Per cell: the rows that each limit leaves out, and the mean size of the noise it needs.
+        Per cell: the rows that each limit leaves out, the median of what fits the noisy counts, and
+        the mean size of the noise it needs.
+    times_best : float
+        Of the distributions that fit the noisy counts, the error under this limit is at most so
+        many times the best limit's in 95%. It is no guarantee.
     measured : Measured
         What was measured of each person, in words.
     share : float
@@ -209,6 +215,7 @@ class Recommendation:
     limits: Array
     lost: Array
     noise: Array
+    times_best: float
     measured: Measured
     share: float
 
@@ -266,6 +273,8 @@ class Recommendation:
                 f"For {self.question} at {self.cost} the mean error per number, counted in "
                 f"{self.noun}, is about {_short(self.error)}: {_short(noise)} of noise, and "
                 f"{_short(self.error - noise)} left out.",
+                "Of the distributions that fit the noisy counts, this limit is within "
+                f"{self.times_best:.2f} times the best limit's error in {CONFIDENCE:.0%}.",
                 self._what_it_keeps,
                 "The limit follows from a release that was paid for, so it is public.",
             ]
@@ -330,9 +339,11 @@ def recommend(
 ) -> Recommendation:
     """Which limit on a person makes a question's answer most accurate?
 
-    A low limit leaves out rows; a high one needs more noise. The limit to take has the least sum of
-    the two: rows left out per number published, and the mean size of the noise. This is computed
-    from releases alone, so it spends nothing.
+    A low limit leaves out rows; a high one needs more noise. The error of a limit is the sum of the
+    two: rows left out per number published, and the mean size of the noise. Many distributions fit
+    the noisy counts of the release. For each of them the error of a limit is some multiple of the
+    best limit's; the limit to take has the least mean of these multiples. This is computed from
+    releases alone, so it spends nothing.
 
     What the release measured decides which limit it is: ``rows_per_person`` from the rows of each
     person, ``norm_per_person``, ``rows_per_cell`` or ``cells_per_person`` from
@@ -390,9 +401,12 @@ def recommend(
     knows_cells = release.of != "rows" and _knows_cells(question, public, unit, used, cells)
     candidates = Candidates(release, cells, knows_cells, counts_persons, *beside)
     limits = release.distribution.limits
-    lost = candidates.lost(rows)
+    lost_by_draw = candidates.lost(rows)
     noise = candidates.noise(limits, used)
-    chosen = _least(limits, lost + noise, release.limits)
+    errors = lost_by_draw + noise
+    times_best = errors / errors.min(axis=1, keepdims=True)
+    chosen = _least(limits, times_best.mean(axis=0), release.limits)
+    lost = np.median(lost_by_draw, axis=0)
     limit = int(limits[chosen])
     return Recommendation(
         limit=limit,
@@ -406,6 +420,7 @@ def recommend(
         limits=limits,
         lost=lost,
         noise=noise,
+        times_best=float(np.quantile(times_best[:, chosen], CONFIDENCE)),
         measured=release.measured,
         share=release.distribution.kept(limit),
     )
@@ -526,15 +541,15 @@ def _limits_beside(
     return rows_per_cell, cells_per_person
 
 
-def _least(limits: Array, errors: Array, ends: Array) -> int:
-    """Return where the error is least; at the end of a bin, if the error there is hardly larger.
+def _least(limits: Array, times_best: Array, ends: Array) -> int:
+    """Return where a mean is least; at the end of a bin, if it is hardly larger there.
 
     What a limit at the end of a bin leaves out is known best.
     """
-    best = int(np.argmin(errors))
+    best = int(np.argmin(times_best))
     at_ends = np.flatnonzero(np.isin(limits, ends))
-    best_end = int(at_ends[np.argmin(errors[at_ends])])
-    return best_end if errors[best_end] <= AS_GOOD * errors[best] else best
+    best_end = int(at_ends[np.argmin(times_best[at_ends])])
+    return best_end if times_best[best_end] <= AS_GOOD * times_best[best] else best
 
 
 def _cells(number: int) -> str:

@@ -221,7 +221,7 @@ class PersonsRelease(
 
     @cached_property
     def distribution(self) -> Distribution:
-        """The estimated numbers of rows that every limit leaves out."""
+        """The numbers of rows that every limit leaves out, of draws that fit the noisy counts."""
         self.require_most("what limits leave out")
         lowest, highest = self._ends
         return estimated(self.counts, lowest, highest, self.law)
