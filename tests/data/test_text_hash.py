@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -36,6 +37,18 @@ def test_a_written_integer_has_the_word_of_that_integer(type_: Any) -> None:
     assert words[0] == 1000
     for i in range(len(texts)):
         assert with_written_integers(texts.slice(i, 1), words[i : i + 1])[0] == found[i]
+
+
+@given(st.lists(st.text("0123456789-/:x\0mn", max_size=24) | st.integers().map(str), max_size=9))
+def test_the_digits_of_a_text_are_read_as_python_reads_them(texts: list[str]) -> None:
+    words = np.full(len(texts), 2**40 + 1, np.uint64)
+    written = [re.fullmatch(r"(?:\0[mn])?(0|-?[1-9][0-9]{0,19})", text) for text in texts]
+    numbers = [None if match is None else int(match[1]) for match in written]
+    expected = [
+        2**40 + 1 if number is None or not -(2**63) <= number < 2**64 else number % 2**64
+        for number in numbers
+    ]
+    assert with_written_integers(pa.array(texts, pa.string()), words).tolist() == expected
 
 
 @given(st.lists(st.decimals(-(10**9), 10**9, allow_nan=False, places=9), max_size=9))

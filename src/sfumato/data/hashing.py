@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 
 from sfumato.basics.numbers import Array
 from sfumato.data.buffers import array_of, ndarray_of
-from sfumato.random.streams import Macs
+from sfumato.random.streams import Macs, padded_words
 
 _LEAST_BYTES = 2**22  # numpy asks for huge pages from this size on
 
@@ -152,6 +152,7 @@ OBJECT = "\0"
 
 _WRITTEN_INTEGER = r"^(?:\x00[mn])?(?:0|-?[1-9][0-9]{0,19})\z"
 _SURE_DIGITS = 18  # so many always fit 64 bits
+_LONGEST_INTEGER = len("\0n-") + 20
 
 
 class TextHash:
@@ -202,6 +203,92 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
         It is not changed.
     """
     texts = _as_texts(texts)
+    offsets, data = _bytes_of(texts)
+    lengths = np.diff(offsets)
+    start = padded_words(offsets[:-1], lengths, data, 2)
+    numbers, is_plain = _plain_numbers(start, lengths)
+    if is_plain.all():
+        return numbers
+    first = start[:, 0] & np.uint64(0xFF)
+    may_write = (first == ord("-")) | (first == ord(OBJECT)) | (lengths > _BLOCK)
+    odd = np.flatnonzero(may_write & ~is_plain & (lengths <= _LONGEST_INTEGER))
+    # The words of the caller are tokens of persons, and must stay as they are.
+    words = np.where(is_plain, numbers, words)
+    if len(odd):
+        words[odd] = _with_odd_integers(texts.take(array_of(odd)), words[odd])
+    return words
+
+
+def _plain_numbers(start: Array, lengths: Array) -> tuple[Array, Array]:
+    """Read texts of at most 16 digits, of which only a single one may begin with 0.
+
+    Parameters
+    ----------
+    start : uint64 ndarray of shape (texts, 2)
+        The first 16 bytes of each text, filled with zeros.
+    lengths : int64 ndarray of shape (texts,)
+
+    Returns
+    -------
+    numbers : uint64 ndarray of shape (texts,)
+        Anything where a text is none of these.
+    is_plain : bool ndarray of shape (texts,)
+    """
+    numbers, is_plain = _digits(start[:, 0], np.clip(lengths, 0, 8))
+    is_plain &= (start[:, 0] & np.uint64(0xFF) != ord("0")) | (lengths == 1)
+    is_plain &= (lengths > 0) & (lengths <= _BLOCK)
+    longer = np.flatnonzero(is_plain & (lengths > 8))
+    if len(longer):
+        n_digits = lengths[longer] - 8
+        last, is_plain[longer] = _digits(start[longer, 1], n_digits)
+        numbers[longer] = numbers[longer] * _POWERS_OF_TEN[n_digits] + last
+    return numbers, is_plain
+
+
+_POWERS_OF_TEN = np.array([10**power for power in range(9)], np.uint64)
+_BYTES = 0x0101010101010101
+"""A word in which each byte is 1."""
+
+# By how many bytes of a word are read.
+_FREE_BITS = np.array([63, *range(56, -1, -8)], np.uint64)
+_LEADING_ZEROS = np.array(
+    [_BYTES * ord("0") & (1 << 8 * n_free) - 1 for n_free in range(8, -1, -1)], np.uint64
+)
+
+
+def _digits(words: Array, lengths: Array) -> tuple[Array, Array]:
+    """Read the first bytes of words as a number, and tell whether all of them are digits.
+
+    All eight bytes of a word are read at once: two digits make a number below 100, and so on.
+
+    Parameters
+    ----------
+    words : uint64 ndarray of shape (words,)
+        The first byte is the lowest one; those that are not read are 0.
+    lengths : int64 ndarray of shape (words,)
+        How many bytes are read: at most 8.
+    """
+    # Leading zeros fill the word. Where nothing is read, it is 0 already, and any move does.
+    words = words << _FREE_BITS.take(lengths)
+    words |= _LEADING_ZEROS.take(lengths)
+    high = np.uint64(_BYTES * 0xF0)
+    # A byte is a digit if it is at least "0" and, with 6 added to it, at most "?".
+    is_low = (words & high) == np.uint64(_BYTES * ord("0"))
+    are_digits = is_low & (((words + np.uint64(_BYTES * 6)) & high) == np.uint64(_BYTES * ord("0")))
+    words &= np.uint64(_BYTES * 0x0F)
+    for mask, factor, n_bits in (
+        (0xFFFFFFFFFFFFFFFF, 10 * 2**8 + 1, 8),
+        (0x00FF00FF00FF00FF, 100 * 2**16 + 1, 16),
+        (0x0000FFFF0000FFFF, 10_000 * 2**32 + 1, 32),
+    ):
+        words &= np.uint64(mask)
+        words *= np.uint64(factor)
+        words >>= np.uint64(n_bits)
+    return words, are_digits
+
+
+def _with_odd_integers(texts: pa.Array, words: Array) -> Array:
+    """Do the same for texts that may be anything, by a pattern."""
     writes = ndarray_of(pc.match_substring_regex(texts, _WRITTEN_INTEGER))
     if not writes.any():
         return words
@@ -215,8 +302,6 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
         number = int(digits[index].as_py())
         if -(2**63) <= number < 2**64:
             found_words[index] = number % 2**64
-    # The words of the caller are tokens of persons, and must stay as they are.
-    words = words.copy()
     words[writes] = found_words
     return words
 

@@ -48,8 +48,11 @@ class Macs:
 
     def encrypted(self, blocks: Words) -> Words:
         """Encrypt each block by itself: uint64 ndarray of shape (blocks, 2)."""
-        encrypted = bytearray(self._cipher.update(blocks.tobytes()))
-        return np.frombuffer(encrypted, np.uint64).reshape(-1, 2)
+        plain = np.ascontiguousarray(blocks)
+        # The cipher wants room for one block more than it fills.
+        room = np.empty(plain.nbytes + BLOCK, np.uint8)
+        self._cipher.update_into(plain.reshape(-1).view(np.uint8).data, room.data)
+        return room[: plain.nbytes].view(np.uint64).reshape(-1, 2)
 
     def of(self, offsets: Offsets, data: Bytes, head: int = 0) -> Words:
         """Give the two words of each message: uint64 ndarray of shape (messages, 2).
@@ -65,57 +68,81 @@ class Macs:
             A number below 2^64 that is hashed before each message: hashes of one message under
             different heads are as if drawn independently.
         """
-        n_blocks = -(-np.diff(offsets) // BLOCK)
+        starts = offsets[:-1]
+        lengths = np.diff(offsets)
+        n_blocks = -(-lengths // BLOCK)
+        if len(lengths) and n_blocks.min() == n_blocks.max() <= _FEWEST_BLOCKS:
+            return self._of_class(starts, lengths, data, head)
         macs = np.empty((len(n_blocks), 2), np.uint64)
         remaining = np.argsort(-n_blocks, kind="stable")  # longest first
-        most_blocks = 4
+        most_blocks = _FEWEST_BLOCKS
         while len(remaining):
             in_class = n_blocks[remaining] <= most_blocks
             messages = remaining[in_class]
             remaining = remaining[~in_class]
-            macs[messages] = self._of_class(offsets, data, messages, head)
+            macs[messages] = self._of_class(starts[messages], lengths[messages], data, head)
             most_blocks *= 4
         return macs
 
-    def _of_class(self, offsets: Offsets, data: Bytes, messages: Offsets, head: int) -> Words:
-        """Hash some messages, which are sorted by length, the longest first."""
-        lengths = offsets[messages + 1] - offsets[messages]
-        n_blocks = int(-(-lengths.max(initial=0) // BLOCK))
-        padded = _padded(offsets[messages], lengths, data, n_blocks * BLOCK)
-        blocks = padded.view(np.uint64).reshape(len(messages), n_blocks, 2)
+    def _of_class(self, starts: Offsets, lengths: Offsets, data: Bytes, head: int) -> Words:
+        """Hash some messages, which are sorted by their number of blocks, the longest first."""
+        longest = int(lengths.max(initial=0))
+        n_blocks = -(-longest // BLOCK)
+        padded = padded_words(starts, lengths, data, 2 * n_blocks)
+        blocks = padded.reshape(len(starts), n_blocks, 2)
         # Rows that have ended drop out, so a message is hashed alike in whatever class it is: how
         # it is padded decides nothing.
         # The length comes first, so that no message is a prefix of another.
-        first_block = np.empty((len(messages), 2), np.uint64)
-        first_block[:, 0] = lengths
+        firsts = np.arange(longest + 1) if longest < len(lengths) else lengths
+        first_block = np.empty((len(firsts), 2), np.uint64)
+        first_block[:, 0] = firsts
         first_block[:, 1] = head
         state = self.encrypted(first_block)
+        if firsts is not lengths:
+            # There are fewer lengths than messages: each is encrypted once.
+            state = state.take(lengths, axis=0)
         for i in range(n_blocks):
             n_longer = int(np.count_nonzero(lengths > i * BLOCK))
             state[:n_longer] = self.encrypted(state[:n_longer] ^ blocks[:n_longer, i])
         return state
 
 
-def _padded(starts: Offsets, lengths: Offsets, data: Bytes, width: int) -> Bytes:
-    """Messages as rows of bytes, filled with zeros: uint8 ndarray of shape (messages, width).
+_FEWEST_BLOCKS = 4
+"""How many blocks the messages of the shortest class have at most."""
 
-    Those of most blocks come first, and the width is a number of whole blocks.
+
+def padded_words(starts: Offsets, lengths: Offsets, data: Bytes, n_words: int) -> Words:
+    """Give the first bytes of messages, filled with zeros: uint64 ndarray of (messages, words).
+
+    Beyond two words, those of most blocks must come first.
+
+    Parameters
+    ----------
+    starts, lengths : int64 ndarray of shape (messages,)
+        Where each message begins in the data, and how many bytes it has.
+    data : uint8 ndarray
+    n_words : int
+        An even number: of each message, 8 times as many bytes are given.
     """
-    if width == 0:
-        return np.zeros((len(starts), 0), np.uint8)
+    padded = np.zeros((len(starts), n_words), np.uint64)
+    if not padded.size:
+        return padded
     # Eight bytes at a time, and a mask for the last ones: many times as fast as byte by byte.
     first = int(starts.min())
     own_bytes = data[first : int((starts + lengths).max())]
     room = np.concatenate([own_bytes, np.zeros(2 * _WORD, np.uint8)])
     # A word begins at every byte.
     words = np.ndarray(len(own_bytes) + _WORD + 1, np.uint64, room, strides=(1,))
-    padded = np.zeros((len(starts), width // _WORD), np.uint64)
-    for column in range(width // _WORD):
-        n_longer = int(np.count_nonzero(lengths > column // 2 * BLOCK))
+    longest = int(lengths.max())
+    for column in range(min(n_words, -(-longest // _WORD))):
+        # Behind the data there is room for two words.
+        n_longer = len(starts)
+        if column > 1:
+            n_longer = int(np.count_nonzero(lengths > column // 2 * BLOCK))
         own = words[starts[:n_longer] - first + column * _WORD]
         left = lengths[:n_longer] - column * _WORD
-        padded[:n_longer, column] = own & _LOW_BYTES[np.clip(left, 0, _WORD)]
-    return padded.view(np.uint8)
+        padded[:n_longer, column] = own & _LOW_BYTES.take(left, mode="clip")
+    return padded
 
 
 _WORD = 8
