@@ -132,7 +132,8 @@ class Labels:
         if indices.null_count:
             indices = indices.cast(pa.int64())
         places = ndarray_of(indices, len(self._cells_of_values) - 1)
-        return np.asarray(self._cells_of_values[places])
+        # Less than half of the time of an index in brackets.
+        return np.asarray(self._cells_of_values.take(places))
 
     def _learn(self, dictionary: pa.Array) -> None:
         """Look a dictionary up, unless it is the last one again, as in chunks of one batch."""
