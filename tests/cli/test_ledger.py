@@ -132,18 +132,57 @@ def test_a_ledger_that_is_new_is_said_to_be(sfumato: Run) -> None:
     assert (code, Path("c.db").exists()) == (5, False), err
 
 
-def test_a_ledger_of_today_needs_no_upgrade(sfumato: Run) -> None:
-    assert sfumato("ledger", "init", "people", "--epsilon", "2", "--ledger", "b.db")[0] == 0
+CURVES = ("--epsilon", "2", "--delta", "1e-6", "--composition", "curves")
+
+
+def test_a_ledger_of_the_newest_format_needs_no_upgrade(sfumato: Run) -> None:
+    assert sfumato("ledger", "init", "people", *CURVES, "--ledger", "b.db")[0] == 0
     code, out, err = sfumato("ledger", "upgrade", "b.db", "new.db")
-    assert (code, out) == (
-        0,
-        "Nothing to do: the ledger 'b.db' is in the format of this version.\n",
-    )
+    assert (code, out) == (0, "Nothing to do: the ledger 'b.db' is in the newest format.\n")
     assert "Go on with the ledger as it is" in err
     assert sfumato("ledger", "upgrade", "b.db", "new.db", "--json")[1] == '{"upgraded":false}\n'
     assert not Path("new.db").exists()
     assert sfumato("ledger", "upgrade", "none.db", "new.db")[0] == 5
     assert sfumato("ledger", "show", "--ledger", "b.db")[0] == 0
+
+
+def test_a_ledger_is_copied_into_the_newest_format(sfumato: Run) -> None:
+    assert sfumato("ledger", "init", "people", "--epsilon", "2", "--ledger", "b.db")[0] == 0
+    head = sfumato("ledger", "verify", "--ledger", "b.db")[1].split()[-1]
+    code, out, err = sfumato("ledger", "upgrade", "b.db", "new.db")
+    assert (code, out) == (0, "Copied 1 entries and 0 streams to the ledger 'new.db'\n")
+    assert "Nothing can be charged to the ledger 'b.db' any more" in err
+    assert sfumato("ledger", "verify", "--head", head, "--ledger", "new.db")[0] == 0
+    assert sfumato("ledger", "init", "people", "--epsilon", "2", "--ledger", "new.db")[0] == 0
+    assert sfumato("ledger", "init", "counts", *CURVES, "--ledger", "new.db")[0] == 0
+    assert "was moved" in sfumato("ledger", "show", "--ledger", "b.db")[2]
+
+
+def test_how_an_account_adds_up_is_stated_at_its_opening(sfumato: Run) -> None:
+    def init(name: str, *stated: str) -> tuple[int, str, str]:
+        return sfumato("ledger", "init", name, *stated, "--ledger", "b.db")
+
+    assert init("counts", *CURVES)[0] == 0
+    assert init("counts", *CURVES)[0] == 0
+    code, _, err = init("counts", "--epsilon", "2", "--delta", "1e-6")
+    assert (code, "by curves, fixed at its opening" in err) == (2, True)
+    assert "Add --delta" in init("other", "--epsilon", "2", "--composition", "curves")[2]
+    assert init("rho", "--rho", "0.5", "--widens-to", "5.4,1e-6")[0] == 0
+    assert "Write --rho 0.5 --widens-to" in init("rho 2", "--rho", "0.5", "--widens-to", "5.4")[2]
+    assert "would not fit" in init("rho 2", "--rho", "0.5", "--widens-to", "5.2,1e-6")[2]
+    code, out, _ = sfumato("ledger", "widen", "rho", "--ledger", "b.db")
+    assert (code, "epsilon = 5.4, delta = 0.000001" in out) == (0, True)
+    code, _, err = sfumato("ledger", "widen", "counts", "--ledger", "b.db")
+    assert (code, "no target was stated" in err) == (2, True)
+    for ceiling, expected in (("1,1e-7", 0), ("1", 2), ("0", 0)):
+        act = ("ledger", "spender", "set" if ceiling == "0" else "add", "ann")
+        asked = ("--account", "counts", "--ceiling", ceiling, "--ledger", "b.db")
+        assert sfumato(*act, *asked)[0] == expected
+    log = sfumato("ledger", "log", "--ledger", "b.db")[1]
+    assert "total epsilon = 2, delta = 0.000001, by curves" in log
+    assert "may be widened to epsilon = 5.4, delta = 0.000001, by curves" in log
+    assert "widened to epsilon = 5.4" in log
+    assert sfumato("ledger", "verify", "--ledger", "b.db")[0] == 0
 
 
 FROM_0_1 = Path(__file__).parents[1] / "fixtures" / "v0_1" / "odd.sqlite"

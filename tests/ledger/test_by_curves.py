@@ -72,7 +72,7 @@ def test_a_hundred_counts_fit_where_fifty_two_would_by_sums(book: Ledger) -> Non
     assert account.spent == (10_000_000_000, 0)
     assert account.state[:3] == (10_000_000_000, 0, 0)
     with pytest.raises(
-        BudgetExceeded, match=r"the largest that fits is epsilon = 0\.0540"
+        BudgetExceeded, match=r"by curves the largest that fits is epsilon = 0\.0540"
     ) as error:
         charged(book, "one more")
     assert error.value.remaining == (54_033_526, 250_000_000_000)
@@ -97,10 +97,10 @@ def test_a_charge_in_rho_ends_the_branch_of_sums(book: Ledger) -> None:
 
 
 def test_deltas_keep_to_what_is_set_aside(book: Ledger) -> None:
-    with pytest.raises(BudgetExceeded, match=r"0\.00000025 set aside"):
+    with pytest.raises(BudgetExceeded, match=r"delta = 0\.00000025 is left for answers"):
         charged(book, "keys", "approx(1/10, 3/10000000)")
     charged(book, "keys", "approx(1/10, 1/4000000)")
-    with pytest.raises(BudgetExceeded, match="delta = 0 set aside"):
+    with pytest.raises(BudgetExceeded, match="delta = 0 is left for answers"):
         charged(book, "more", "approx(1/10, 1/1000000000000000000)")
     assert book.verify().ok
 
@@ -172,12 +172,12 @@ def test_a_spender_keeps_to_a_filter_of_their_own(stated: Ledger) -> None:
     stated.add_spender("trips", "ann", total_of(SMALL), stated_terms(SMALL))
     stated.add_spender("trips", "ben", total_of(TOTAL), stated_terms(TOTAL))
     charged(stated, "a", "pure(9/10)", spender="ann")
-    with pytest.raises(BudgetExceeded, match="this spender's ceiling of epsilon = 1,"):
+    with pytest.raises(BudgetExceeded, match="this spender's ceiling is epsilon = 1,"):
         charged(stated, "b", "pure(1/2)", spender="ann")
     charged(stated, "c", "pure(4)", spender="ben")
     assert [each.state[0] for each in stated.spenders("trips")] == [900_000_000, 4_000_000_000]
     # The account holds as well as the ceilings.
-    with pytest.raises(BudgetExceeded, match="to account 'trips': the largest that fits"):
+    with pytest.raises(BudgetExceeded, match="to account 'trips': by curves the largest"):
         charged(stated, "d", "pure(2)", spender="ben")
     verification = stated.verify()
     assert verification.ok, verification.faults
@@ -214,7 +214,7 @@ def test_all_accounts_of_a_data_set_keep_to_a_filter_of_its_own(book: Ledger) ->
     bound = Binding("one row", "n", total_of(SMALL), stated_terms(SMALL))
     opened(book, "visits", TOTAL)
     charged(book, "a", "pure(3/5)", binding=bound)
-    with pytest.raises(BudgetExceeded, match="data set 'n': the largest that fits is"):
+    with pytest.raises(BudgetExceeded, match="data set 'n': by curves the largest"):
         book.reserve("visits", None, "b", (0, 0), "", event="pure(3/5)", binding=bound)
     book.reserve("visits", None, "c", (0, 0), "", event="pure(3/10)", binding=bound)
     other = Binding("one row", "n", total_of(TOTAL), stated_terms(TOTAL))

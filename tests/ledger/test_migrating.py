@@ -147,7 +147,7 @@ def test_a_move_that_was_cut_off_goes_on(
     target = Reopened(STORES["SQLite in a file"], tmp_path / "target")
     name = {"mark": "_copy_public", "public": "_copy_secret"}[cut_after]
 
-    def cut(*given: object) -> None:
+    def cut(*given: object, **stated: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.entries import (
@@ -64,6 +64,7 @@ class MemoryPublicRows(PublicRows):
     _answers: dict[int, bytes] = field(default_factory=dict)
     _terms: dict[str, str] = field(default_factory=dict)
     _ceiling_terms: dict[str, str] = field(default_factory=dict)
+    with_curves: ClassVar[bool] = True
 
     def copy(self) -> MemoryPublicRows:
         """The same rows in tables of their own."""
@@ -188,6 +189,9 @@ class MemoryPublicRows(PublicRows):
 
     def set_identity(self, identity: str) -> None:
         _add(self._names, "identity", identity)
+
+    def extend(self) -> None:
+        """It holds curves from the beginning."""
 
     def add_account(self, name: str, rule: str, total: Amount, terms: str = "") -> None:
         _add(self._totals, name, (rule, (total[0], total[1])))

@@ -147,7 +147,7 @@ def test_a_charge_that_is_right_is_taken(
 
 def test_the_library_says_what_fits(people: People) -> None:
     with people.book("ann") as book:
-        with pytest.raises(BudgetExceeded, match="this spender's ceiling of epsilon = 2,"):
+        with pytest.raises(BudgetExceeded, match="this spender's ceiling is epsilon = 2,"):
             book.reserve(ACCOUNT, None, "large", (0, 0), "", event="pure(21/10)", binding=BOUND)
         with book.reserve(ACCOUNT, None, "small", (0, 0), "", event=COUNT, binding=BOUND) as hold:
             hold.store(b"noisy")

@@ -26,10 +26,33 @@ from sfumato.cli.options import (
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger import Account, Amount, Book, Entry, Ledger, Spender, open_ledger, written
+from sfumato.ledger import (
+    Account,
+    Amount,
+    Book,
+    Entry,
+    Ledger,
+    Spender,
+    open_ledger,
+    stated_terms,
+    written,
+)
+from sfumato.ledger.book import store_of
 from sfumato.ledger.entries import curves_of, terms_in
-from sfumato.ledger.moving import exported
-from sfumato.privacy import KINDS, measure_of, rule_of, stated_total, total_of
+from sfumato.ledger.moving import Migrated, exported
+from sfumato.ledger.moving import migrate as move
+from sfumato.privacy import (
+    KINDS,
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    PureDP,
+    measure_of,
+    rule_of,
+    stated_total,
+    total_of,
+)
+from sfumato.privacy.measures import COMPOSITIONS
 
 AMOUNTS = ("total", "ceiling", "spent", "remaining")
 """The fields that are amounts of budget."""
@@ -90,7 +113,7 @@ def add(name: str, account: str, ceiling: str, ledger: str | Path, as_json: bool
       sfumato ledger spender add ann --account trips-2026 --ceiling 0.5
     """
     with opened(ledger) as book:
-        added = book.add_spender(account, name, _amount(book, account, ceiling))
+        added = book.add_spender(account, name, *_amount(book, account, ceiling))
     _show([added], SPENDER, as_json)
 
 
@@ -99,7 +122,7 @@ def add(name: str, account: str, ceiling: str, ledger: str | Path, as_json: bool
 def change(name: str, account: str, ceiling: str, ledger: str | Path, as_json: bool) -> None:
     """Raise or lower the ceiling of NAME; with --ceiling 0, NAME spends no more."""
     with opened(ledger) as book:
-        changed = book.set_spender(account, name, _amount(book, account, ceiling))
+        changed = book.set_spender(account, name, *_amount(book, account, ceiling))
     _show([changed], SPENDER, as_json)
 
 
@@ -115,21 +138,24 @@ def show_spenders(account: str | None, ledger: str | Path, as_json: bool) -> Non
     _show(spenders, SPENDER, as_json)
 
 
-def _amount(book: Ledger, account: str, ceiling: str) -> Amount:
-    """Return a ceiling in the units of an account."""
+def _amount(book: Ledger, account: str, ceiling: str) -> tuple[Amount, str]:
+    """Return a ceiling in the units of an account, and its terms where that composes by curves."""
     # A measure refuses an amount of 0, which as a ceiling says: spend no more.
     if ceiling.strip() == "0":
-        return 0, 0
+        return (0, 0), ""
     paying = book.account(account)
     total = stated_total(ceiling, "--ceiling", in_rho=paying.rule == "zcdp")
     # In an account of epsilon and delta, a ceiling may leave the delta out.
-    if rule_of(total) != paying.rule and (rule_of(total), paying.rule) != ("pure", "approx"):
+    without_delta = (rule_of(total), paying.rule) == ("pure", "approx") and not paying.by_curves
+    if rule_of(total) != paying.rule and not without_delta:
         raise UsageError(
             f"--ceiling {ceiling}",
             f"account {account!r} counts {KINDS[paying.rule]}",
             "Write the ceiling as the budget is written",
         )
-    return total_of(total)
+    if paying.by_curves and isinstance(total, ApproxDP):
+        total = ApproxDP(total.epsilon, total.delta, composition="curves")
+    return total_of(total), stated_terms(total)
 
 
 @click.command(cls=LayeredCommand)
@@ -161,7 +187,6 @@ def roles(
     Example:
       sfumato ledger roles --analyst ann --analyst ben --auditor eve
     """
-    from sfumato.ledger.book import store_of
     from sfumato.ledger.postgres import PostgresStore
     from sfumato.ledger.postgres_roles import Person, give, grants, people
     from sfumato.ledger.store import Role
@@ -218,6 +243,18 @@ def ledger() -> None:
     help="Total rho, for an account in zero-concentrated differential privacy, instead of "
     "--epsilon.",
 )
+@click.option(
+    "--composition",
+    type=click.Choice(COMPOSITIONS),
+    default="sum",
+    show_default=True,
+    help="How costs add up, for good. By curves, with a delta, many small answers cost less.",
+)
+@click.option(
+    "--widens-to",
+    metavar="EPSILON,DELTA",
+    help="What an account in epsilon or rho may be widened to later, by curves: `ledger widen`.",
+)
 @anchored_option
 @json_option
 def init(
@@ -225,19 +262,69 @@ def init(
     epsilon: str | None,
     delta: str,
     rho: str | None,
+    composition: str,
+    widens_to: str | None,
     ledger: str | Path,
     as_json: bool,
 ) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total.
 
     \b
-    Example:
+    Examples:
       sfumato ledger init trips-2026 --epsilon 3
+      sfumato ledger init counts --epsilon 5 --delta 1e-6 --composition curves
     """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
+    total = _composed(total, composition, widens_to)
     with opened(ledger, create=True) as book:
-        opened_account = book.open_account(account, rule_of(total), total_of(total))
+        terms = stated_terms(total)
+        opened_account = book.open_account(account, rule_of(total), total_of(total), terms)
     _show([opened_account], ACCOUNT, as_json, ONLY_IN_JSON)
+
+
+def _composed(total: CentralMeasure, composition: str, widens_to: str | None) -> CentralMeasure:
+    """Return a total with how its costs add up, and what it may be widened to."""
+    target = None if widens_to is None else stated_total(widens_to, "--widens-to")
+    if target is not None and (isinstance(total, ApproxDP) or not isinstance(target, ApproxDP)):
+        raise UsageError(
+            f"--widens-to {widens_to}",
+            "an account in epsilon or rho is widened to an epsilon and a delta",
+            "Write --rho 0.5 --widens-to 5.4,1e-6",
+        )
+    match total:
+        case ApproxDP():
+            return ApproxDP(total.epsilon, total.delta, composition=composition)
+        case PureDP() | ZCDP() if composition == "curves":
+            raise UsageError(
+                "--composition curves without --delta",
+                "curves count an epsilon and a delta",
+                "Add --delta, such as 1e-6; or open it in epsilon or rho with --widens-to",
+            )
+        case PureDP():
+            return PureDP(total.epsilon, widens_to=target)
+        case ZCDP():
+            return ZCDP(total.rho, widens_to=target)
+
+
+@ledger.command()
+@click.argument("account")
+@anchored_option
+@json_option
+def widen(account: str, ledger: str | Path, as_json: bool) -> None:
+    """Widen ACCOUNT, once, to the epsilon and delta that its opening states.
+
+    An account in epsilon or rho then promises that epsilon and delta, and adds up by curves: it
+    pays for more. What it has spent counts. Only the custodian of the ledger may do it, and it
+    cannot be undone.
+
+    \b
+    Example:
+      sfumato ledger init trips --rho 0.5 --widens-to 5.4,1e-6
+      sfumato ledger widen trips
+    """
+    with opened(ledger) as book:
+        widened = book.widen(account)
+    _show([widened], ACCOUNT, as_json, ONLY_IN_JSON)
 
 
 @ledger.command()
@@ -332,15 +419,7 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
     Example:
       sfumato ledger migrate budget.db postgresql://host/database
     """
-    from sfumato.ledger.book import store_of
-    from sfumato.ledger.moving import migrate as move
-
-    with (
-        closing(store_of(source, create=False)) as old,
-        closing(store_of(target, create=True)) as new,
-    ):
-        done = move(old, new)
-        labels = (old.label, new.label)
+    done, labels = _moved(source, target)
     if as_json:
         emit_json(dataclasses.asdict(done))
         return
@@ -348,23 +427,43 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
     talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
 
 
+def _moved(
+    source: str | Path, target: str | Path, *, upgraded: bool = False
+) -> tuple[Migrated, tuple[str, str]]:
+    """Move a ledger; return what was moved, and what the two ledgers are called."""
+    with (
+        closing(store_of(source, create=False)) as old,
+        closing(store_of(target, create=True)) as new,
+    ):
+        return move(old, new, upgraded=upgraded), (old.label, new.label)
+
+
 @ledger.command()
 @click.argument("old", type=LEDGER)
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("new", type=LEDGER)
 @json_option
-def upgrade(old: str | Path, new: Path, as_json: bool) -> None:
-    """Copy OLD, a ledger in an earlier format, to the new file NEW; use NEW from then on.
+def upgrade(old: str | Path, new: str | Path, as_json: bool) -> None:
+    """Move OLD to NEW, a ledger in the newest format; use NEW from then on.
 
-    There is no such format now: ledgers of version 0.2 need no upgrade, and nothing is copied. For
-    a ledger of version 0.1, run this command of version 0.2.0, and go on with NEW here.
+    The newest format holds accounts by curves. OLD need not be upgraded: it takes the format when
+    the first such account is opened in it. Accounts keep adding up as they did, entries their
+    hashes. NEW is a new file or an empty database; OLD pays for nothing afterwards. For a ledger of
+    version 0.1, run this command of version 0.2.0, and go on with NEW here.
     """
-    with opened(old) as book:
-        label = book.label
+    with open_ledger(old, create=False) as book:
+        if book.is_newest:
+            if as_json:
+                emit_json({"upgraded": False})
+                return
+            say(f"Nothing to do: {book.label} is in the newest format.")
+            talk(f"{new} was not written. Go on with the ledger as it is.")
+            return
+    done, labels = _moved(old, new, upgraded=True)
     if as_json:
-        emit_json({"upgraded": False})
-    else:
-        say(f"Nothing to do: {label} is in the format of this version.")
-        talk(f"{new} was not written. Go on with the ledger as it is.")
+        emit_json({"upgraded": True, **dataclasses.asdict(done)})
+        return
+    say(f"Copied {done.entries} entries and {done.streams} streams to {labels[1]}")
+    talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
 
 
 @ledger.command()

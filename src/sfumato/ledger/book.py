@@ -190,6 +190,11 @@ class Book:
         """What messages call it; an address without user and password."""
         return self._store.label
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether it is in the newest format, which holds curves."""
+        return self._store.reading(lambda rows: rows.with_curves)
+
     # --- accounts ---------------------------------------------------------------------------------
 
     def accounts(self) -> list[Account]:

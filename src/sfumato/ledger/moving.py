@@ -38,7 +38,7 @@ class Migrated:
     streams: int
 
 
-def migrate(source: Store, target: Store) -> Migrated:
+def migrate(source: Store, target: Store, *, upgraded: bool = False) -> Migrated:
     """Move a ledger, with its secrets, to an empty store.
 
     The ledger in ``source`` pays for nothing afterwards, and can still be read and verified.
@@ -46,6 +46,8 @@ def migrate(source: Store, target: Store) -> Migrated:
     Parameters
     ----------
     source, target : Store
+    upgraded : bool
+        Whether the target is made one of the newest format, whether it needs it or not.
 
     Raises
     ------
@@ -61,12 +63,12 @@ def migrate(source: Store, target: Store) -> Migrated:
         secrets = source.secrets(create=False)
         try:
             # While this transaction runs, nobody else can charge the old ledger.
-            return source.writing(lambda rows: _moved(rows, secrets, target))
+            return source.writing(lambda rows: _moved(rows, secrets, target, upgraded=upgraded))
         finally:
             secrets.close()
 
 
-def _moved(rows: PublicRows, secrets: SecretStore, target: Store) -> Migrated:
+def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: bool) -> Migrated:
     """Mark the old ledger, then copy it. A move that was cut off goes on where it stopped."""
     entries = list(rows.entries())
     where = secrets.reading(lambda kept: kept.value(MOVED))
@@ -80,7 +82,7 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store) -> Migrated:
         _require_same(rows, target)
     else:
         _require_never_copied(secrets)
-        target.writing(lambda new: _copy_public(rows, new, entries))
+        target.writing(lambda new: _copy_public(rows, new, entries, upgraded=upgraded))
     # Before there are secrets with which the copy could be charged: two stores may have one label,
     # and a second copy would be spent from beside the first.
     secrets.writing(_note_copied)
@@ -126,8 +128,12 @@ def _note_copied(kept: SecretRows) -> None:
         kept.add_value(COPIED, b"1")
 
 
-def _copy_public(rows: PublicRows, new: PublicRows, entries: list[Entry]) -> None:
+def _copy_public(
+    rows: PublicRows, new: PublicRows, entries: list[Entry], *, upgraded: bool
+) -> None:
     """Copy the rows, each after those that it refers to."""
+    if upgraded:
+        new.extend()
     identity = rows.identity()
     if identity is not None:
         new.set_identity(identity)

@@ -77,7 +77,7 @@ class PostgresPublicRows(SQLPublicRows):
         return [list(state) for state in curve]
 
     def extend(self) -> None:
-        """Nothing to do: a schema has them from the beginning."""
+        """Every schema of this version holds curves."""
 
     def name_rows(self) -> NameRows | None:
         if not PLAIN.fullmatch(self._secrets):

@@ -48,10 +48,10 @@ def _counted(rule: str) -> str:
 
 def exceeded(account: Account, cost: Amount) -> BudgetExceeded:
     """The account cannot pay."""
-    left, said = _left(account.composition, account.state)
+    left, said = _left(account.composition, account.state, cost)
     return BudgetExceeded(
         f"a charge of {written(account.rule, cost)} to account {account.name!r}",
-        f"{said} of {written(account.rule, account.total)}",
+        said,
         SPENT,
         requested=cost,
         remaining=left,
@@ -59,17 +59,25 @@ def exceeded(account: Account, cost: Amount) -> BudgetExceeded:
     )
 
 
-def _left(composition: Composition, state: State) -> tuple[Amount, str]:
-    """What is left of a filter, and the same in words that end before the total.
+def _left(
+    composition: Composition, state: State, cost: Amount, limit: str = ""
+) -> tuple[Amount, str]:
+    """What is left of a filter, and what stands in the way of a cost.
 
     By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
     """
+    rule = composition.rule
     left = composition.left(state)
+    most = written(rule, composition.total)
     if not isinstance(composition, Curves):
-        return left, f"{written(composition.rule, left)} is left"
-    largest = written("pure", (left[0], 0))
-    apart = written("approx", left).partition(", ")[2]
-    return left, f"the largest that fits is {largest} (and {apart} set aside), by curves in a total"
+        of = f"{limit} of " if limit else ""
+        return left, f"{written(rule, left)} is left of {of}{most}"
+    if cost[1] > left[1]:
+        _, _, delta = written("approx", left).partition(", ")
+        fits = f"{delta} is left for answers that have a delta"
+    else:
+        fits = f"the largest that fits is {written('pure', (left[0], 0))}"
+    return left, f"by curves {fits}; {limit or 'the total'} is {most}"
 
 
 def above_ceiling(
@@ -77,11 +85,10 @@ def above_ceiling(
 ) -> BudgetExceeded:
     """The accounts of a data set together cannot pay."""
     rule = account.rule
-    left, said = _left(composition, state)
-    most = written(rule, composition.total)
+    left, said = _left(composition, state, cost, "its ceiling")
     return BudgetExceeded(
         f"a charge of {written(rule, cost)} for the data set {data!r}",
-        f"{said} of its ceiling of {most}, over all accounts",
+        f"{said}, over all accounts",
         SPENT,
         requested=cost,
         remaining=left,
@@ -314,11 +321,10 @@ def no_spender_here(account: str) -> UsageError:
 def above_own_ceiling(spender: Spender, cost: Amount) -> BudgetExceeded:
     """A spender has spent what they may."""
     rule = spender.rule
-    left, said = _left(spender.composition, spender.state)
-    most = written(rule, spender.ceiling)
+    left, said = _left(spender.composition, spender.state, cost, "this spender's ceiling")
     return BudgetExceeded(
         f"a charge of {written(rule, cost)} to account {spender.account!r} by {spender.name!r}",
-        f"{said} of this spender's ceiling of {most}",
+        said,
         "Ask for less, or ask the custodian of the ledger to raise the ceiling",
         requested=cost,
         remaining=left,

@@ -181,22 +181,17 @@ class SQLPublicRows(SQLRows, PublicRows):
     """The public rows within one transaction of a connection.
 
     A subclass says in ``place`` which column numbers accounts in the order of their opening; in
-    ``with_spenders`` whether its table of entries has the columns of spenders; and in
-    ``with_curves`` whether its tables have those of curves, and of spenders as well.
+    ``with_spenders`` whether its table of entries has the columns of spenders. With curves there
+    are those of spenders as well.
     """
 
     place: ClassVar[str]
     with_spenders: bool
-    with_curves: bool
 
     @staticmethod
     @abstractmethod
     def stored(curve: MaybeCurve) -> Stored:
         """A curve as the database keeps it."""
-
-    @abstractmethod
-    def extend(self) -> None:
-        """Give the tables the columns and rules of curves."""
 
     @property
     def _columns(self) -> str:

@@ -352,7 +352,12 @@ class Guard(ABC):
 
 
 class PublicRows(ABC):
-    """The public rows within one transaction, as they are stored; `audit` judges them."""
+    """The public rows within one transaction, as they are stored; `audit` judges them.
+
+    ``with_curves`` says whether they are in the format that holds curves; `extend` makes them so.
+    """
+
+    with_curves: bool
 
     def clock(self) -> datetime:
         """The time now. A store that several machines share tells its own: theirs may differ."""
@@ -478,6 +483,10 @@ class PublicRows(ABC):
     @abstractmethod
     def set_identity(self, identity: str) -> None:
         """Name the ledger, once."""
+
+    @abstractmethod
+    def extend(self) -> None:
+        """Give the rows of a ledger the format that holds curves, if they lack it."""
 
     @abstractmethod
     def add_account(self, name: str, rule: str, total: Amount, terms: str = "") -> None:
