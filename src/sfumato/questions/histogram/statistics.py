@@ -30,7 +30,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array, roots
 from sfumato.domain import EdgesAxis, GridAxis
-from sfumato.questions.histogram.table_noise import Pencil, TableNoise
+from sfumato.questions.histogram.table_noise import REST, Pencil, TableNoise
 
 # --- statistics -----------------------------------------------------------------------------------
 
@@ -38,6 +38,11 @@ GRID = 513  # points at which an interval is looked for
 REFINEMENTS = 4  # of each end, by a factor of 64 each
 SMOOTH = 1.002  # by how much more than a half-width a count may be off where ends are refined
 HALVINGS = 8  # of the distance between two points of the grid
+MEANS = 3  # at which the interval of a variance is looked for
+MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
+SEARCHES = 12  # for an end by the exact law, at most; three or four are usual
+PAST = 1.002  # times the distance that was expected of an end, lies the next guess
+NEAR_ENOUGH = 1.004  # times the distance of a theta that fits, ends are looked for no more
 _ROUNDING = 1e-14  # of a sum of products in doubles, relative
 Ends: TypeAlias = tuple[float, float]
 
@@ -119,23 +124,35 @@ def mean(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
 def variance(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     """Estimate the variance of the values, and its interval.
 
-    It is E (x - a)^2 - (E x - a)^2, where a is the public middle of the axis. Each of the two terms
-    has an interval that misses with probability at most alpha / 2.
+    For the true mean m, the variance is the mean of (x - m)^2. The mean has an interval that misses
+    with probability alpha / 10, and for each m in it (x - m)^2 has one that misses with the rest.
+    The union of the latter holds.
     """
     first, last = bins.ends
     centre = (first + last) / 2
-    squares = (bins.middles - centre) ** 2
-    mean_low, mean_high = (end - centre for end in _solve_linear(bins, bins.middles, alpha / 2))
-    low, high = _solve_linear(bins, squares, alpha / 2)
-    least_square = 0.0 if mean_low <= 0 <= mean_high else min(mean_low**2, mean_high**2)
-    largest_square = max(mean_low**2, mean_high**2)
+    ends = _solve_linear(bins, bins.middles, MEAN_SHARE * alpha)
+    of_means = [
+        _solve_linear(bins, (bins.middles - m) ** 2, (1 - MEAN_SHARE) * alpha)
+        for m in np.linspace(*ends, MEANS)
+    ]
+    lows, highs = np.array(of_means).T
     # Binning moves the standard deviation, not the variance, by at most the slack.
-    least = math.sqrt(max(0.0, low - largest_square)) - bins.slack
-    most = math.sqrt(max(0.0, high - least_square)) + bins.slack
+    least = math.sqrt(max(0.0, lows.min() - _between(lows))) - bins.slack
+    most = math.sqrt(max(0.0, highs.max() + _between(highs))) + bins.slack
     possible = (last - first) / 2  # no values within bounds deviate more (Popoviciu)
     mean_square = (_weighted_mean(bins.counts, bins.middles) - centre) ** 2
-    value = _weighted_mean(bins.counts, squares) - mean_square
-    return min(max(0.0, value), possible**2), max(0.0, least) ** 2, min(most, possible) ** 2
+    value = _weighted_mean(bins.counts, (bins.middles - centre) ** 2) - mean_square
+    low = min(max(0.0, least), possible) ** 2
+    high = min(most, possible) ** 2
+    return min(max(low, value), high), low, high
+
+
+def _between(ends: Array) -> float:
+    """Return by how much an end may be exceeded between two means that were looked at.
+
+    For a function with a bounded second derivative it is an eighth of its second difference.
+    """
+    return float(np.abs(np.diff(ends, n=2)).max()) / 8
 
 
 def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
@@ -276,20 +293,63 @@ def _weighted_mean(counts: Array, values: Array) -> float:
 
 
 def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
-    """Return all theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
+    """Return all theta at which sum c_i (v_i - theta) is within the half-width of its noise.
+
+    A bound on the half-width, which costs little, leads to ends that may lie too far out. Where
+    there are enough rows, ends by the exact law are looked for within these: ``_nearest_end``.
+    """
     low = float(values.min())
     high = float(values.max())
     pencil = bins.noise.values_pencil(bins.axis, values, alpha)
     weighted = float((bins.counts * values).sum())
     total = float(bins.counts.sum())
+    rounding = _ROUNDING * abs(weighted)
 
     def accepts(theta: Array) -> Array:
-        half_width = pencil(theta)
-        return np.asarray(
-            np.abs(weighted - theta * total) <= half_width + _ROUNDING * abs(weighted)
-        )
+        return np.asarray(np.abs(weighted - theta * total) <= pencil(theta) + rounding)
 
-    return _accepted(accepts, low, high, weighted / total if total > 0 else math.nan)
+    likely = weighted / total if total > 0 else math.nan
+    left, right = _accepted(accepts, low, high, likely)
+    of_total = bins.noise.values_half_width(bins.axis, np.ones(len(values)), REST * alpha)
+    if total <= of_total or not left <= likely <= right:
+        return left, right
+
+    def reach(theta: float) -> float:
+        half = bins.noise.values_half_width(bins.axis, values - theta, (1 - REST) * alpha)
+        return (half + rounding) / total
+
+    return _nearest_end(reach, left, likely), _nearest_end(reach, right, likely)
+
+
+def _nearest_end(reach: Callable[[float], float], outer: float, likely: float) -> float:
+    """Return a number not farther out than ``outer`` beyond which no theta fits the noise.
+
+    Parameters
+    ----------
+    reach : function of one theta
+        How far theta may lie from ``likely``: q(theta) / total, where q is the half-width of the
+        noise of sum c_i (v_i - theta) at nearly all of alpha.
+
+    Holds because: the noise of that sum at theta differs from that at an end e by abs(theta - e)
+    times the noise of the total, whose half-width at the rest of alpha is below the total. So if e
+    lies farther from ``likely`` than it may, then so does every theta beyond e.
+    """
+    sign = 1.0 if outer > likely else -1.0
+    furthest = abs(outer - likely)
+    inside = 0.0
+    reached = reach(likely)
+    for _ in range(SEARCHES):
+        if furthest <= max(inside, reached) * NEAR_ENOUGH:
+            break
+        distance = reached * PAST
+        if not inside < distance < furthest:
+            distance = (inside + furthest) / 2
+        reached = reach(likely + sign * distance)
+        if distance > reached:
+            furthest = distance
+        else:
+            inside = distance
+    return likely + sign * furthest
 
 
 def _accepted(accepts: Callable[[Array], Array], low: float, high: float, likely: float) -> Ends:

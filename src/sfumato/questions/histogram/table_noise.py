@@ -22,6 +22,7 @@ from sfumato.mechanisms.noise_sums import (
     Weighted,
     gaussian_half_widths,
     half_widths,
+    spread,
     sum_half_width,
     weighted_half_widths,
 )
@@ -43,7 +44,13 @@ FINENESS = 1.01
 """Neighbouring shares, of which half-widths are computed, differ by this factor."""
 
 REST = 1e-3
-"""The share of alpha that is spent on shares between those."""
+"""The share of alpha that is spent on what is left of a sum beside the one whose law is computed.
+"""
+
+LEVELS = 256
+"""Of more different weights, the law is computed of the nearest multiples of so small a part of the
+largest one. What is left is bounded.
+"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,23 @@ class IndependentNoise:
             return np.asarray(size * self.law.sum_half_width(effective, alpha) * (1 + 1e-9))
 
         return half
+
+    def values_half_width(self, axis: int, weights: Array, alpha: float) -> float:
+        """Return the half-width of one weighted sum, by the exact law."""
+        times = self._terms((axis,))
+        largest = float(np.abs(weights).max(initial=0))
+        if not largest:
+            return 0.0
+        size = np.abs(weights) / largest
+        taken = size
+        if len(np.unique(size)) > LEVELS:
+            taken = np.rint(size * LEVELS) / LEVELS
+        left = np.abs(size - taken)
+        variance = np.array([times * float((left**2).sum()) * spread(self.law)])
+        of_left = half_widths(variance, [(self.law, float(left.max()))], REST * alpha)
+        draws = [Weighted.of(self.law, taken, float(times))]
+        half = weighted_half_widths(draws, (1 - REST) * alpha, of_many=True)
+        return largest * float(half[0] + of_left[0])
 
     def balance_half_widths(self, axis: int, cells: int, alpha: float) -> float | Array:
         """Return half-widths by the law of the total: each cell enters with 1 or -1."""
@@ -157,6 +181,21 @@ class RangeNoise:
             return self._pencil(values[:, None] * total, totals, ends, alpha, times)
         first, second = np.split(self._influence(np.stack([values, np.ones(len(values))])), 2)
         return self._pencil(first, second, ends, alpha, times)
+
+    def values_half_width(self, axis: int, weights: Array, alpha: float) -> float:
+        """Return the half-width of one weighted sum, of the bins or of totals of labels."""
+        times = self._times((axis,))
+        if axis == self.answers.axis:
+            return float(
+                sum_half_widths(self._strategy, self._influence(weights[None]), alpha, times)[0]
+            )
+        totals = (weights[:, None] * self._total()).reshape(1, -1)
+        which = self._strategy.which
+        parts = [
+            Weighted.of(law, totals[:, np.tile(which == at, len(weights))], float(times))
+            for at, law in enumerate(self._strategy.laws)
+        ]
+        return float(weighted_half_widths(parts, alpha)[0])
 
     def balance_half_widths(self, axis: int, cells: int, alpha: float) -> float | Array:
         """Return half-widths of sums in which bins below enter with 1, the others with -1."""
@@ -252,7 +291,8 @@ TableNoise: TypeAlias = IndependentNoise | RangeNoise
 """The errors of sums of a table's counts; alpha is the probability of error of each.
 
 * ``sum_half_widths``: half-widths of a marginal, one for all its cells, or an array like it
-* ``values_pencil``: the pencil values - theta along an axis, over all its sums
+* ``values_pencil``: the pencil values - theta along an axis, over all its sums, by a bound
+* ``values_half_width``: of the sum of all its sums with weights, by the law
 * ``balance_half_widths``: of what lies below a bin less what does not, for 0, 1, ... bins below
 * ``part_pencil``: the pencil part - theta whole, for bool ndarrays over the cells
 * ``share_half_widths``: of a cell less a share of the total, of the cell with the largest one
