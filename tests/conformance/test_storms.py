@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.ledger import Book
+from sfumato.ledger import Book, open_ledger
 from sfumato.ledger import leases as process_identity
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from support import workers
 from support.servers import Server
-from support.storms import begin, judge, work
+from support.storms import EVENT, begin, begin_by_curves, judge, work
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 
 pytestmark = pytest.mark.skipif(
@@ -97,12 +97,70 @@ def test_a_worker_killed_after_each_of_its_statements(
         judge(open_book, tmp_path, 1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "stride", "spends"),
+    [
+        ("SQLite", 9, 60),
+        ("PostgreSQL", 9, 30),
+        pytest.param("SQLite", 1, 300, marks=pytest.mark.deep),
+        pytest.param("PostgreSQL", 1, 300, marks=pytest.mark.deep),
+    ],
+)
+def test_a_worker_by_curves_killed_after_each_of_its_statements(
+    open_book: Callable[[], Book], tmp_path: Path, stride: int, spends: int
+) -> None:
+    paid = begin_by_curves(open_book, spends)
+    with open_book() as book:
+        release = workers.statements(
+            lambda: book.reserve("trips", "0-0", "digest of 0-0", (3, 1), "", event=EVENT).store(
+                b"noisy"
+            )
+        )
+    last = workers.statements(lambda: open_book().close()) + 2 * release
+    fates = [AfterStatement(number) for number in range(1, last + 1, stride)]
+    deaths = workers.storm([partial(work, open_book, tmp_path, 0, 1_000)], [fates])
+    assert deaths == len(fates)
+    assert judge(open_book, tmp_path, 1)["charged"] == paid
+
+
+@pytest.mark.parametrize(
+    "stride", [pytest.param(9, id="some"), pytest.param(1, marks=pytest.mark.deep, id="each")]
+)
+def test_a_file_is_whole_wherever_the_opening_of_its_first_account_by_curves_is_killed(
+    tmp_path: Path, stride: int
+) -> None:
+    """The opening gives a file of before what curves need, or does nothing."""
+
+    def of_before(name: str) -> Callable[[], Book]:
+        path = tmp_path / name
+        with open_ledger(path) as book:
+            book.open_account("old", "pure", (100, 0))
+            book.reserve("old", "k", "q", (1, 0), "").store(b"noisy")
+        return lambda: Book(SQLiteStore(path))
+
+    counted = of_before("count.db")
+    last = workers.statements(lambda: begin_by_curves(counted, 5))
+    assert last > 50
+    for number in range(1, last + 1, stride):
+        open_book = of_before(f"{number}.db")
+        begun = partial(begin_by_curves, open_book, 5)
+        assert workers.storm([begun], [[AfterStatement(number)]]) == 1
+        with open_book() as book:
+            assert book.verify().ok
+            assert book.account("old").spent == (1, 0)
+            book.reserve("trips", "k", "q", (0, 0), "", event=EVENT)
+
+
+@pytest.mark.parametrize("by_curves", [False, True], ids=["by sums", "by curves"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_processes_lose_nothing_and_never_overspend(
-    kind: str, open_book: Callable[[], Book], tmp_path: Path
+    kind: str, open_book: Callable[[], Book], tmp_path: Path, by_curves: bool
 ) -> None:
     # So many that the last worker meets its fates even if all others have done all they can.
-    begin(open_book, 38)
+    if by_curves:
+        begin_by_curves(open_book, 38)
+    else:
+        begin(open_book, 38)
     most = {"SQLite": 59, "PostgreSQL": 44}[kind]
     fates = [
         [fate(kind, tmp_path, 4 * life + name, most=most) for life in range(3)] for name in range(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import multiprocessing
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from sfumato.errors import BudgetExceeded, UsageError
 from sfumato.ledger import Book, Hold, Ledger, open_ledger, stated_terms
 from sfumato.ledger.audit import Books, audited
 from sfumato.ledger.entries import Binding, curves_of, link_of
-from sfumato.ledger.moving import migrate
+from sfumato.ledger.moving import exported, migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.privacy import total_of
@@ -139,9 +140,14 @@ def test_sums_and_curves_stand_side_by_side(book: Ledger) -> None:
 # --- two callers ----------------------------------------------------------------------------------
 
 
-def _charge_once(path: Path, question: str, turns: object) -> bool:
-    turns.wait()  # type: ignore[attr-defined]
-    with open_ledger(path) as book:
+def _opened_at(where: tuple[str, str]) -> Book:
+    place, schema = where
+    return Book(PostgresStore(place, schema=schema)) if schema else open_ledger(place)
+
+
+def _charge_once(where: tuple[str, str], question: str, turns: object) -> bool:
+    with _opened_at(where) as book:
+        turns.wait()  # type: ignore[attr-defined]
         try:
             charged(book, question, LARGE)
         except BudgetExceeded:
@@ -149,17 +155,21 @@ def _charge_once(path: Path, question: str, turns: object) -> bool:
         return True
 
 
-def test_charges_that_fit_singly_and_not_together(tmp_path: Path) -> None:
-    path = tmp_path / "budget.db"
-    with open_ledger(path) as book:
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_charges_that_fit_singly_and_not_together(tmp_path: Path, kind: str) -> None:
+    where = (str(tmp_path / "budget.db"), "")
+    if kind == "server":
+        where = (postgres.address(), schema_of(tmp_path))
+    with _opened_at(where) as book:
         opened(book, "trips", TOTAL)
+        book.reserve("trips", "small", "s", (0, 0), "", event=COUNT)
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, context.Pool(2) as pool:
         turns = manager.Barrier(2)
-        asked = [(path, question, turns) for question in ("a", "b")]
+        asked = [(where, question, turns) for question in ("a", "b")]
         assert sorted(pool.starmap(_charge_once, asked)) == [False, True]
-    with open_ledger(path) as book:
-        assert book.account("trips").spent == (4_000_000_000, 0)
+    with _opened_at(where) as book:
+        assert book.account("trips").spent == (4_100_000_000, 0)
         assert book.verify().ok
 
 
@@ -441,3 +451,19 @@ def test_a_forged_charge_is_found_though_its_hash_is_right(
     )
     (noticed, *_) = audited(books).verification.faults
     assert fault in noticed
+
+
+def test_an_auditor_is_given_terms_states_and_events(tmp_path: Path) -> None:
+    lived_in(tmp_path / "budget.db")
+    with open_ledger(tmp_path / "budget.db") as book:
+        public = json.loads(json.dumps(exported(book)))
+    trips, wide = public["accounts"]
+    assert trips["terms"]["total"] == [5_210_000_000, 10**12]
+    assert trips["state"][:3] == [10**8, 0, 0]
+    assert trips["spenders"][0]["state"][:3] == [10**8, 0, 0]
+    assert (wide["rule"], wide["state"][2]) == ("approx", 10**11)
+    (charge,) = (entry for entry in public["entries"] if entry.get("event") == COUNT)
+    added, state = charge["curve"]
+    assert added == state == trips["state"]
+    assert charge["own_curve"]
+    assert charge["data_curve"]

@@ -9,23 +9,41 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError
-from sfumato.ledger import Book
+from sfumato.ledger import Book, stated_terms
+from sfumato.privacy import ApproxDP, Event, stated_composition, total_of
 
 Open: TypeAlias = Callable[[], Book]
 COST = (3, 1)
+EVENT = "laplace(1, 10)"
 
 
 def begin(open_book: Open, spends: int) -> None:
     """Open an account that pays for so many spends, and not for one more."""
     with open_book() as book:
         book.open_account("trips", "marbles", (COST[0] * spends, COST[1] * spends + 1))
+
+
+def begin_by_curves(open_book: Open, spends: int) -> int:
+    """Open an account by curves that pays for at least so many spends; how many it pays for."""
+    event = Event.read(EVENT)
+    for epsilon in count(1):
+        total = ApproxDP(Fraction(epsilon, 20), "1e-6", composition="curves")
+        composition = stated_composition(total)
+        paid = composition.remaining_answers(composition.start, event.money, event)
+        if paid >= spends:
+            break
+    with open_book() as book:
+        book.open_account("trips", "approx", total_of(total), stated_terms(total))
+    return paid
 
 
 def published(place: Path, name: int) -> list[tuple[str, str]]:
@@ -51,7 +69,8 @@ def work(open_book: Open, place: Path, name: int, tasks: int, early: bool = Fals
             if key in done:
                 continue
             try:
-                with book.reserve("trips", key, f"digest of {key}", COST, "") as hold:
+                asked = f"digest of {key}"
+                with book.reserve("trips", key, asked, COST, "", event=EVENT) as hold:
                     answer = os.urandom(64)
                     if early:
                         show(line(key, answer))
@@ -86,16 +105,15 @@ def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
         handed = {entry.key for entry in entries if entry.kind == "hand"}
         assert len(charged) == len(set(charged))
         assert stored.keys() <= set(charged)
-        assert account.spent == (COST[0] * len(charged), COST[1] * len(charged))
-        assert account.remaining[0] >= 0
-        assert account.remaining[1] >= 0
+        cost = Event.read(EVENT).money if account.by_curves else COST
+        assert account.spent == (cost[0] * len(charged), cost[1] * len(charged))
+        assert account.composition.fits(account.state)
         assert shown.items() <= stored.items(), (
             "every answer that was shown is stored, byte for byte"
         )
         assert shown.keys() <= handed
-        assert account.remaining[0] == 0, "they went on until the account refused"
-        with pytest.raises(BudgetExceeded):
-            book.reserve("trips", "one more", "digest", COST, "")
+        with pytest.raises(BudgetExceeded):  # they went on until the account refused
+            book.reserve("trips", "one more", "digest", COST, "", event=EVENT)
     return {
         "charged": len(charged),
         "shown": len(shown),

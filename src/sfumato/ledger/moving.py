@@ -10,6 +10,7 @@ from would each keep to the whole budget.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from sfumato.errors import LedgerError
@@ -247,11 +248,24 @@ def _account(account: Account, spenders: list[Spender]) -> dict[str, object]:
         "protects": account.protects,
         "data": account.data,
     }
+    if account.terms:
+        # By curves, what is spent is no guarantee: the state is.
+        plain["terms"] = json.loads(account.terms)
+        plain["state"] = account.state
     if spenders:
-        plain["spenders"] = [
-            {"name": spender.name, "ceiling": spender.ceiling, "spent": spender.spent}
-            for spender in spenders
-        ]
+        plain["spenders"] = [_spender(spender) for spender in spenders]
+    return plain
+
+
+def _spender(spender: Spender) -> dict[str, object]:
+    plain: dict[str, object] = {
+        "name": spender.name,
+        "ceiling": spender.ceiling,
+        "spent": spender.spent,
+    }
+    if spender.terms:
+        plain["terms"] = json.loads(spender.terms)
+        plain["state"] = spender.state
     return plain
 
 
