@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from sfumato.errors import UsageError
 from sfumato.privacy.composition import (
@@ -14,7 +19,7 @@ from sfumato.privacy.composition import (
     stated_composition,
     stated_widening,
 )
-from sfumato.privacy.curves import Event
+from sfumato.privacy.curves import Approximate, Event, Exponential, Laplace, Pure, Zcdp
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 COUNTS = [
@@ -93,3 +98,55 @@ def test_the_largest_epsilon_that_fits_is_the_last():
         money = (5 * 10**11, 0) if kept.rule == "zcdp" else event.money
         assert kept.fits(kept.after(kept.start, money, event))
         assert largest == (1 if kept.rule == "zcdp" else Fraction(2_000_000_851, 10**9))
+
+
+TERMS = st.one_of(
+    st.builds(Pure, st.fractions("1/1000", 2, max_denominator=1000)),
+    st.builds(Laplace, st.integers(1, 5), st.fractions(1, 100, max_denominator=10)),
+    st.builds(Exponential, st.fractions("1/1000", 2, max_denominator=1000)),
+    st.builds(Zcdp, st.fractions("1/1000", "1/10", max_denominator=1000)),
+    st.builds(
+        Approximate, st.fractions("1/1000", 1, max_denominator=1000), st.just(Fraction(1, 10**8))
+    ),
+)
+TERM_LISTS = st.lists(TERMS, min_size=1, max_size=8)
+
+
+@given(TERM_LISTS)
+def test_what_fits_by_sums_fits_by_curves_where_deltas_fit_what_is_set_aside(terms):
+    kept = opened_curves(Fraction(5), Fraction(1, 10**6))
+    event = Event.of(*terms)
+    epsilon, delta = event.money
+    if not event.rho and epsilon <= kept.total[0] and delta <= kept.aside:
+        assert kept.fits(kept.after(kept.start, event.money, event))
+
+
+@given(TERM_LISTS)
+def test_what_does_not_fit_never_fits_after_a_further_charge(terms):
+    kept = opened_curves(Fraction(3), Fraction(1, 10**6))
+    state = kept.start
+    fitted = []
+    for term in terms:
+        event = Event.of(term)
+        state = kept.after(state, event.money, event)
+        fitted.append(kept.fits(state))
+    assert fitted == sorted(fitted, reverse=True)
+
+
+@given(TERM_LISTS)
+def test_phi_is_above_every_value_of_its_quotient_and_close_to_the_largest(terms):
+    kept = opened_curves(Fraction(1), Fraction(1, 10**6))
+    event = Event.of(*terms)
+    state = kept.after(kept.start, event.money, event)
+    end = math.inf if state[2] else (state[0] - kept.total[0]) / 10**9
+    if end <= 0:
+        assert kept.log_phi(state) == -math.inf
+        return
+    excess = np.geomspace(1e-9, min(end, 4), 4000)
+    epsilon = kept.total[0] / 10**9
+    exponents = [
+        math.log(weight / 1000) + (order / 1024 - 1) * (epsilon + excess - sum_ / 2**40)
+        for order, weight, sum_ in zip(kept.orders, kept.weights, state[3:], strict=True)
+    ]
+    quotient = np.log(-np.expm1(-excess)) - logsumexp(exponents, axis=0)
+    assert quotient.max() <= kept.log_phi(state) <= quotient.max() + 1e-3

@@ -254,11 +254,8 @@ class Curves(Composition, frozen=True):
         return (*event.money, event.rho_units, *curve(event, self.orders))
 
     def fits(self, state: State) -> bool:
-        epsilon, delta, rho, *_ = state
-        if delta > self.aside or max(state) > LARGEST_SUM:
+        if state[1] > self.aside or max(state) > LARGEST_SUM:
             return False
-        if not rho and epsilon <= self.total[0]:
-            return True
         # Compared as logarithms, with the margin on the side of refusal.
         return self._log_phi(state, self._log_allowed) <= self._log_allowed
 
@@ -276,7 +273,11 @@ class Curves(Composition, frozen=True):
 
     def _log_phi(self, state: State, enough: float) -> float:
         """An upper bound on ln phi, or any such bound that is at most ``enough``."""
-        bounds = _bounds(_Quotient(self, state), _upper_end(self, state))
+        end = _upper_end(self, state)
+        if end <= 0:
+            # By sums: no path of answers tells more than E.
+            return -math.inf
+        bounds = _bounds(_Quotient(self, state), end)
         least = math.inf
         for lower, upper in bounds:
             least = min(least, upper + FLOAT_SLACK)
