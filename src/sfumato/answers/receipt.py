@@ -18,6 +18,10 @@ VERSION = ", version "
 """What stands between the name of the data and their version in a label."""
 
 
+LATER = "the data may have changed since, and nothing was counted again"
+"""What is said of an answer that was asked for as it is stored."""
+
+
 class DataName(NamedTuple):
     """What the data are called: their name or the name of their file, and their version."""
 
@@ -66,6 +70,9 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     named : str
         The label without the version of the data, if the label alone does not show which part of it
         is the version; else "".
+    as_of : str
+        The day of the charge, where the answer was asked for as it is stored, whatever has become
+        of the data since; else "".
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -90,6 +97,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     signer: str = ""
     picked: str = ""
     named: str = ""
+    as_of: str = ""
 
     def data(self, conditions: str = "") -> DataName:
         """The name of the data and their version, as two texts.
@@ -146,6 +154,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
             ("Charged", f"{self.charged}; this is answer {self.part}"),
             *picked,
             ("Time", self.moment),
+            *([("As of", f"{self.as_of}: {LATER}")] if self.as_of else []),
             ("Data", self.source),
             ("Key", self.key),
             ("Ledger entry", f"{self.entry}, hash {self.entry_hash}"),

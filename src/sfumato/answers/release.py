@@ -20,7 +20,7 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.cross_tables import CrossTable
 from sfumato.answers.details import Details, names_in_details
 from sfumato.answers.estimate import error_probability, reach_text, to_meaningful_digits
-from sfumato.answers.receipt import Receipt
+from sfumato.answers.receipt import LATER, Receipt
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.basics.structs import ExplainedStruct
@@ -194,7 +194,13 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def scope(self) -> str:
         """What is counted, and what may be missing, in one sentence."""
-        return self.guarantee.scope
+        return " ".join([self.guarantee.scope, *self._as_of])
+
+    @property
+    def _as_of(self) -> list[str]:
+        """The sentence on its day, where it was asked for as it is stored; else nothing."""
+        receipt = self.receipt
+        return [] if receipt is None or not receipt.as_of else [f"As of {receipt.as_of}: {LATER}."]
 
     @property
     def unknowns(self) -> str:
@@ -448,6 +454,7 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         """What is said below the first rows: how accurate they are, and what is promised."""
         sentences = [f"Question: {self.title}."] if self.heading != self.title else []
         sentences += [STORED] if self.replayed else []
+        sentences += self._as_of
         sentences += [LOADED] if self.loaded else []
         sentences += self.facts
         said = accuracy_sentence(self)
@@ -485,6 +492,7 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     def __repr__(self) -> str:
         stamp = "" if self.guarantee.private else "; NOT PRIVATE"
         stamp += "; stored answer, nothing spent" if self.replayed else ""
+        stamp += f"; as of {self.receipt.as_of}" if self._as_of and self.receipt else ""
         return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{stamp}>"
 
 

@@ -199,6 +199,18 @@ class Reader(ABC):
         """
         return name or ""
 
+    def place(self, name: str | None) -> str:
+        """Give a text that identifies the data set, whatever its state: ``label`` without it.
+
+        With an empty text, what was paid for in another state is not found.
+
+        Parameters
+        ----------
+        name : str or None
+            As for ``label``.
+        """
+        return name or ""
+
     def require(self, needs: Sequence[Needs], unit: Unit) -> None:  # noqa: B027
         """Refuse what cannot be counted of this table; it is asked before each charge.
 

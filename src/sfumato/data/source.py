@@ -341,6 +341,19 @@ class Source:
         # No path and no name holds a zero character, so no name reads like another with a version.
         return label if self.version is None else f"{label}\0version {self.version}"
 
+    @property
+    def place(self) -> str | None:
+        """The text that identifies the data set, whatever its state; None where nothing does.
+
+        A file: its name or resolved path, with the options that say how it is read; a table in
+        memory or on a server: its name. The version, if there is one, is part of it: another
+        version is another place.
+        """
+        place = guarded(self._reader.name, self._reader.place, self.name)
+        if not place or self.version is None:
+            return place or None
+        return f"{place}\0version {self.version}"
+
     def _repr_html_(self) -> str:
         """Return what a notebook shows: what is public, and no fact about the rows."""
         rows = [("Data", self.title), ("Protects", str(self.unit))]

@@ -222,6 +222,15 @@ def receipt_of(
     )
 
 
+def as_of_its_day(release: R) -> R:
+    """Return a stored answer that says the day on which it was paid for."""
+    receipt = release.receipt
+    if receipt is None:
+        return release
+    dated = msgspec.structs.replace(receipt, as_of=receipt.time[:10])
+    return msgspec.structs.replace(release, receipt=dated)
+
+
 def signed(release: R, ledger: Ledger) -> R:
     """Return the release with the ledger's signature, or with none if it cannot sign.
 

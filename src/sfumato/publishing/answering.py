@@ -26,7 +26,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from secrets import token_bytes
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -43,8 +45,11 @@ from sfumato.answers import (
     stored_releases,
     to_bytes,
 )
+from sfumato.answers.codec import from_bytes
+from sfumato.answers.counts import NearestAxis
 from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
+from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold
 from sfumato.privacy import (
@@ -55,13 +60,13 @@ from sfumato.privacy import (
     limit_in_words,
     with_person_called,
 )
-from sfumato.publishing.account import PublisherAccount, receipt_of, signed
-from sfumato.publishing.counting import Counting
+from sfumato.publishing.account import PublisherAccount, as_of_its_day, receipt_of, signed
+from sfumato.publishing.counting import Counting, RowChoice
 from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan
 from sfumato.questions.persons import PersonsRelease
 from sfumato.questions.persons.measured import MEASURED, title_of
-from sfumato.random.bits import Bits
+from sfumato.random.bits import Bits, of_charge
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
@@ -241,6 +246,42 @@ def _promising(answer: R, **changes: object) -> R:
     return msgspec.structs.replace(answer, guarantee=guarantee)
 
 
+# --- what is drawn for a charge -------------------------------------------------------------------
+
+
+class Draws(NamedTuple):
+    """What all randomness of an answer comes from: kept with its charge until it is stored.
+
+    Every attempt to answer a charge draws the same. So whether an attempt fails chooses nothing:
+    there is one answer that it can publish.
+
+    Attributes
+    ----------
+    key : bytes
+        What noise and selections are drawn from.
+    rows : RowChoice
+    """
+
+    key: bytes
+    rows: RowChoice
+
+    def kept(self) -> bytes:
+        """Return it as the secrets of a ledger keep it."""
+        return self.key + self.rows.key + to_bytes(self.rows.axes)
+
+    @classmethod
+    def of(cls, seed: bytes) -> Draws:
+        """Return what the secrets kept."""
+        key = seed[:_KEY]
+        axes = from_bytes(seed[2 * _KEY :], KEPT_AXES)
+        return cls(key, RowChoice(seed[_KEY : 2 * _KEY], axes))
+
+
+_KEY = 32  # bytes of a key
+KEPT_AXES = tuple[LatticeAxis | NearestAxis, ...]
+"""``ChosenBy``, with each kind of axis by its name."""
+
+
 # --- answering ------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -307,6 +348,15 @@ class Answering:
         self.counting = Counting(source)
         self._left_out = LeftOut(source, account)
 
+    def proposed_draws(self, planned: PlannedRelease) -> Draws:
+        """Return what the answers to a plan are to be drawn from, if it is charged now."""
+        key = token_bytes(_KEY)
+        if of_charge(key, planned.noise) is planned.noise:
+            # Bits that a test has put in force are not drawn from before the charge.
+            return Draws(key, RowChoice(token_bytes(_KEY), ()))
+        rows = self.counting.proposed_choice(planned.label, planned.noise, planned.needs)
+        return Draws(key, rows)
+
     def stored_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
     ) -> list[Release]:
@@ -322,16 +372,30 @@ class Answering:
             return self.replayed_answers(planned, hold)
         return releases
 
-    def replayed_answers(self, planned: PlannedRelease, hold: Hold) -> list[Release]:
-        """Return the stored answers to a plan, with the words for people and the order of now."""
+    def replayed_answers(
+        self, planned: PlannedRelease, hold: Hold, *, as_of: bool = False
+    ) -> list[Release]:
+        """Return the stored answers to a plan, with the words for people and the order of now.
+
+        Parameters
+        ----------
+        planned : PlannedRelease
+        hold : Hold
+        as_of : bool
+            Whether they are of any state of the data, and say the day on which they were paid for.
+        """
         releases = read_stored(hold, planned.plan.questions)
-        self._left_out.note(hold.entry, releases, planned.label)
+        if as_of:
+            releases = [as_of_its_day(release) for release in releases]
+        else:
+            self._left_out.note(hold.entry, releases, planned.label)
         shown = []
         rows = zip(releases, planned.plan.questions, planned.captions, strict=True)
         for stored, question, captions in rows:
             release = self._called(_captioned(stored.arranged(question.layout), captions))
             # A signature covers the words, too, and the order.
-            shown.append(stored if release is stored else signed(release, self._account.ledger))
+            is_as_stored = release is stored and not as_of
+            shown.append(stored if is_as_stored else signed(release, self._account.ledger))
         return shown
 
     def _called(self, answer: R) -> R:
@@ -365,13 +429,17 @@ class Answering:
     def _answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
     ) -> list[Release]:
-        self.counting.begin(planned.label, planned.noise)
+        draws = Draws.of(hold.seed)
+        noise = of_charge(draws.key, planned.noise)
+        # Bits that a test has put in force choose the rows, too.
+        is_of_charge = noise is not planned.noise
+        self.counting.begin(planned.label, planned.noise, draws.rows if is_of_charge else None)
         counted = self.counting.counts(planned.needs, progress)
         charged = self._account.charged(planned.money, planned.event)
         rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for number, (question, counts, cost, used) in enumerate(rows, 1):
-            answer = self._answered(question, counts, cost, planned.noise)
+            answer = self._answered(question, counts, cost, noise)
             _require_promised(question, answer, used)
             receipt = receipt_of(
                 hold.entry,
@@ -462,7 +530,7 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
     except (SfumatoError, KeyboardInterrupt, GeneratorExit, SystemExit) as error:
         stands = f"The charge stands: entry {entry.sequence} of account {entry.account!r}."
         error.add_note(f"{stands} Nothing was published.")
-        error.add_note("The same key resumes once without paying again.")
+        error.add_note("Ask again to resume it without paying again; it draws the same noise.")
         raise
     # Not only Exception: engines that panic raise other kinds, and quote values in them.
     except BaseException as error:
@@ -498,29 +566,48 @@ def release_hashes(account: str, source: Source, planned: PlannedRelease) -> lis
     was written in another way was another question, and a plan's cost was divided as it is stated.
     """
     domain = source.domain
-    # What a person is called is no part of what is asked.
-    unit = source.unit.uncalled
-
-    def hash_of(questions: list[object], costs: object) -> str:
-        axes = list(domain.items())
-        seed = _seed(planned.noise)
-        return _fingerprint((account, questions, costs, axes, unit, planned.label, seed))
-
-    questions = planned.plan.questions
+    hash_of = partial(_hash, account, source, planned.noise, planned.label)
+    asked = [question.asks(domain) for question in planned.plan.questions]
     forms: list[list[object]] = [
-        [question.asks(domain) for question in questions],
-        [question.canonical(domain) for question in questions],
+        asked,
+        [question.canonical(domain) for question in planned.plan.questions],
     ]
     before = _stated_parts(planned)
+    hashes = [hash_of(asked, _cost_asked(planned))]
     if planned.choice is None or planned.costs == before:
-        hashes = [hash_of(form, planned.costs) for form in forms]
-    else:
-        # What was asked, and not what was picked: a version that picks better still finds the
-        # answer that was paid for.
-        hashes = [hash_of(forms[0], _picking(planned))]
-        if planned.plan.is_bare and before is not None:
-            hashes += [hash_of(form, before) for form in forms]
+        hashes += [hash_of(form, planned.costs) for form in forms]
+    elif planned.plan.is_bare and before is not None:
+        hashes += [hash_of(form, before) for form in forms]
     return list(dict.fromkeys(hashes))
+
+
+def place_hash(account: str, source: Source, planned: PlannedRelease) -> str | None:
+    """Hash what is asked, of whatever state of the data; None where nothing names the data."""
+    place = source.place
+    if place is None:
+        return None
+    asked: list[object] = [question.asks(source.domain) for question in planned.plan.questions]
+    # No label begins so, and none may be taken for a place.
+    return _hash(account, source, planned.noise, f"\0{place}", asked, _cost_asked(planned))
+
+
+def _hash(
+    account: str, source: Source, noise: Bits, label: str, questions: list[object], costs: object
+) -> str:
+    axes = list(source.domain.items())
+    # What a person is called is no part of what is asked.
+    unit = source.unit.uncalled
+    return _fingerprint((account, questions, costs, axes, unit, label, _seed(noise)))
+
+
+def _cost_asked(planned: PlannedRelease) -> object:
+    """Return the cost of each question; where it was picked, what it was picked from.
+
+    What was asked, and not what was picked: a version that picks better still finds the answer that
+    was paid for.
+    """
+    is_picked = planned.choice is not None and planned.costs != _stated_parts(planned)
+    return _picking(planned) if is_picked else planned.costs
 
 
 def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:

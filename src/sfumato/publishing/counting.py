@@ -32,6 +32,21 @@ class _CachedCube(NamedTuple):
     choice: ChosenBy
 
 
+class RowChoice(NamedTuple):
+    """What chooses which rows of each person count.
+
+    Attributes
+    ----------
+    key : bytes
+        The secret under which rows are hashed.
+    axes : ChosenBy
+        The axes whose values are hashed.
+    """
+
+    key: bytes
+    axes: ChosenBy
+
+
 class _Counted(NamedTuple):
     """What the cubes at hand were counted from, and the noise that answers from them get."""
 
@@ -64,9 +79,27 @@ class Counting:
         self._cubes: list[_CachedCube] = []
         self._counted: _Counted | None = None
         self._row_choice_key = b""
+        self._row_choice: RowChoice | None = None
 
-    def begin(self, label: str, noise: Bits) -> None:
-        """Keep the cubes at hand only if they are counts of the same data.
+    def proposed_choice(self, label: str, noise: Bits, needs: list[Needs]) -> RowChoice:
+        """Return the choice of rows for a charge that may be made: that of the cubes at hand.
+
+        If they are of another state of the data, it is a new one. Parameters are those of `begin`
+        and `counts`.
+        """
+        with self.lock:
+            if self._keeps(label, noise):
+                return RowChoice(self._row_choice_key, self._choice_for(needs))
+        return RowChoice(fresh_key(), () if self._source.unit.person is None else chosen_by(needs))
+
+    def _keeps(self, label: str, noise: Bits) -> bool:
+        """Tell whether the cubes at hand are counts of the same data, for the same noise."""
+        before = self._counted
+        same = before is not None and before.label == label and before.noise is noise
+        return same and not self._source.in_memory
+
+    def begin(self, label: str, noise: Bits, choice: RowChoice | None = None) -> None:
+        """Keep the cubes at hand only if they are counts of the same data, and of the same rows.
 
         Parameters
         ----------
@@ -75,15 +108,18 @@ class Counting:
             trace in its label, so it is always counted again.
         noise : Bits
             Answers with noise from a public seed get counts of their own.
+        choice : RowChoice or None
+            The choice of rows that was kept with the charge, so that whoever resumes it counts the
+            same rows. None: any.
         """
         self.queries = 0
-        before = self._counted
-        same = before is not None and before.label == label and before.noise is noise
-        if same and not self._source.in_memory:
+        self._row_choice = choice
+        is_same_choice = choice is None or choice.key == self._row_choice_key
+        if is_same_choice and self._keeps(label, noise):
             return
         # Which rows of a person count is chosen under this key, alike on every lattice. It must
         # never be guessed, so a new one stands before any count can be made under it.
-        self._row_choice_key = fresh_key()
+        self._row_choice_key = fresh_key() if choice is None else choice.key
         self._cubes = []
         self._counted = _Counted(label, noise)
 
@@ -101,7 +137,8 @@ class Counting:
         """
         # A finer lattice, too, is counted under this choice: in both scans a person keeps the same
         # rows, so parallel composition may span them.
-        choice = self._choice_for(needs)
+        chosen = self._row_choice
+        choice = self._choice_for(needs) if chosen is None else chosen.axes
         at_once = [need for need in needs if not selects(self._source, need)]
         cubes = iter(self._cubes_of(at_once, choice, progress))
         counts: list[Counts] = []

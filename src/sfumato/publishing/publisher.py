@@ -37,6 +37,7 @@ from sfumato.publishing.answering import (
     Answering,
     PlannedRelease,
     as_stored,
+    place_hash,
     release_hashes,
     stream_hash,
 )
@@ -76,6 +77,7 @@ class ReleaseOptions(CostOptions, total=False):
 
     key: str | None
     fresh: bool
+    stored: bool
     progress: Progress | None
 
 
@@ -105,13 +107,22 @@ def check_stream_unit(unit: Unit) -> None:
         )
 
 
-def check_fresh(fresh: object) -> None:
+def check_flag(name: str, flag: object, meaning: str) -> None:
     """Refuse a flag that is neither true nor false."""
-    if not isinstance(fresh, bool):
+    if not isinstance(flag, bool):
         raise UsageError(
-            "fresh",
-            "it is true or false",
-            "Write fresh=True to pay for a new draw, or leave it out",
+            name, "it is true or false", f"Write {name}=True to {meaning}, or leave it out"
+        )
+
+
+def check_stored(key: object, *, fresh: bool, stored: bool) -> None:
+    """Refuse to give a stored answer where another one is named, or is to be paid for."""
+    other = "fresh=True" if fresh else "key"
+    if stored and (fresh or key is not None):
+        raise UsageError(
+            f"stored=True with {other}",
+            "it gives the newest answer that is stored, and pays for none",
+            f"Leave {other} out, or leave stored out",
         )
 
 
@@ -356,12 +367,20 @@ class Publisher:
         rho: Exactly | None = None,
         key: str | None = None,
         fresh: bool = False,
+        stored: bool = False,
         progress: Progress | None = None,
     ) -> Release | tuple[Release, ...]:
         """Answer a question: charge the account, count the rows, add noise, store the answer.
 
         The same question at the same cost returns the stored answer, and costs nothing. Its
-        ``replayed`` is then true, and the logger "sfumato" says so at level INFO.
+        ``replayed`` is then true, and the logger "sfumato" says so at level INFO. If it was paid
+        for when the data were in another state, nothing is charged before you say what you want:
+        the stored answer (``stored``), one about these data that is found again by their
+        ``version`` (see ``sf.source``), or one that is paid for in any case (``fresh``).
+
+        A charge whose answer was never stored, because the program failed or was stopped, is
+        resumed when the question is asked again, as often as it takes. It draws the same noise each
+        time, and costs nothing more.
 
         Parameters
         ----------
@@ -378,6 +397,10 @@ class Publisher:
             is asked at the same cost of the same data.
         fresh : bool
             Whether to pay for a new draw of the noise although the answer is stored.
+        stored : bool
+            Whether to give the newest answer that is stored, in whatever state the data were then,
+            and to charge nothing. It says the day on which it was paid for. Not together with
+            ``fresh`` or ``key``.
         progress : callable or None
             Called with the rows read so far and, where known, the rows in all.
 
@@ -391,8 +414,9 @@ class Publisher:
         Raises
         ------
         UsageError
-            If the question does not fit the domain, or the key stands for another question. Nothing
-            is spent. ``Infeasible``, if a plan asks for more accuracy than its cost allows.
+            If the question does not fit the domain, the key stands for another question, or nothing
+            is ``stored``. Nothing is spent. ``Infeasible``, if a plan asks for more accuracy than
+            its cost allows. ``StoredElsewhere``, if it was paid for in another state of the data.
         BudgetExceeded
             If the account cannot pay. Nothing is spent.
         DataError
@@ -421,7 +445,9 @@ class Publisher:
                 'Write publisher.open(counter, epsilon="1", key="visits")',
             )
         check_key(key)
-        check_fresh(fresh)
+        check_flag("fresh", fresh, "pay for a new draw")
+        check_flag("stored", stored, "be given the stored answer")
+        check_stored(key, fresh=fresh, stored=stored)
         check_progress(progress)
         if key is None and not fresh and self._account.lasts:
             warn_of_no_name(self.source)
@@ -436,10 +462,10 @@ class Publisher:
         planned = replace(planned, label=self.source.label)
         # The charge is on disk before a row is read: whatever fails from here on, it stands, and no
         # failure can be repeated for nothing until its noise is favourable.
-        with self._reserved(planned, key, fresh=fresh) as hold:
+        with self._reserved(planned, key, fresh=fresh, stored=stored) as hold:
             replayed = hold.stored is not None
             if replayed:
-                releases = self._answering.replayed_answers(planned, hold)
+                releases = self._answering.replayed_answers(planned, hold, as_of=stored)
             else:
                 releases = self._answering.stored_answers(planned, hold, progress)
         if replayed:
@@ -589,14 +615,22 @@ class Publisher:
                 )
 
     @contextmanager
-    def _reserved(self, planned: PlannedRelease, key: str | None, *, fresh: bool) -> Iterator[Hold]:
+    def _reserved(
+        self, planned: PlannedRelease, key: str | None, *, fresh: bool, stored: bool
+    ) -> Iterator[Hold]:
+        is_named = key is not None
         if fresh:
             # A key of its own, which nobody asked for before, is always charged.
             key = f"{key or secrets.token_hex(8)}+{secrets.token_hex(8)}"
-        question_hash, *formerly = release_hashes(self._account.name, self.source, planned)
+        account = self._account.name
+        question_hash, *formerly = release_hashes(account, self.source, planned)
+        place = None if is_named else place_hash(account, self.source, planned)
+        if stored:
+            yield self._newest_answer(planned, question_hash, place, formerly)
+            return
         with self._account.refusing_in_measure(planned.money):
             hold = self.ledger.reserve(
-                self._account.name,
+                account,
                 key,
                 question_hash,
                 planned.money,
@@ -605,9 +639,28 @@ class Publisher:
                 formerly=formerly,
                 spender=self._account.spender,
                 event=self._account.text_of(planned.event),
+                place=place,
+                fresh=fresh and not is_named,
+                seed=self._answering.proposed_draws(planned).kept(),
             )
         with hold:
             yield hold
+
+    def _newest_answer(
+        self, planned: PlannedRelease, question_hash: str, place: str | None, formerly: list[str]
+    ) -> Hold:
+        """Return the newest answer that is stored; refused where there is none."""
+        account = self._account.name
+        hold = self.ledger.newest_answer(
+            account, question_hash, place, formerly=formerly, spender=self._account.spender
+        )
+        if hold is None:
+            raise UsageError(
+                f"the stored answer to {_noted(planned)}",
+                f"account {account!r} has none at this cost, of data of this name or path",
+                "Ask without stored=True (command line: without --stored), which pays for one",
+            )
+        return hold
 
 
 def _noted(planned: PlannedRelease) -> str:

@@ -19,6 +19,7 @@ from sfumato.basics.signing import valid
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger
 from sfumato.privacy import counted_rows, with_person_called
+from sfumato.publishing.account import as_of_its_day
 from sfumato.publishing.stream import history_of
 from sfumato.questions.counters.release import CounterRelease
 
@@ -76,6 +77,8 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
         release = _with_new_names(release, receipt, stored)
     # The same numbers may have been asked for in another order of their axes.
     stored = stored.arranged(release.layout)
+    if receipt.as_of:
+        stored = as_of_its_day(stored)
     if to_bytes(stored) != to_bytes(release):
         return _differing(release, receipt, stored, ledger)
     if from_before_upgrade:

@@ -21,6 +21,10 @@ knows of them: they come in by ``override``.
 
 *Bits of a secret key and a position* (``Derived``) can be read again: noise of a saved state.
 
+The noise of a charge comes from such bits, too (``of_charge``): the key is drawn with the charge,
+kept in the secrets of the ledger, and wiped when the answer is stored. Whoever resumes the charge
+draws the same words, so that no failed attempt chooses among several draws.
+
 Guarantee: given that AES-256 is a pseudorandom permutation, the words of distinct positions and
 keys are indistinguishable from independent uniform ones to whoever does not hold the key.
 Holds because: the stream of a position is AES-CTR under a key of its own, which is two blocks of
@@ -256,3 +260,16 @@ class Derived:
             self._bytes_left -= stop - start
             start = stop
         return fresh
+
+
+def of_charge(seed: bytes, in_force: Bits) -> Bits:
+    """Return the bits for the noise of a charge: those of its seed, from the first on.
+
+    Parameters
+    ----------
+    seed : bytes of length 32
+        Drawn for this charge alone.
+    in_force : Bits
+        What was in force when it was charged. Bits that an ``override`` put in force stay.
+    """
+    return Derived(seed, 0) if in_force is _process_wide else in_force

@@ -240,13 +240,17 @@ class DuckFile(DuckTable):
 
     def label(self, name: str | None) -> str:
         """Identify the state of the file, and of what was written and is not yet part of it."""
-        table = ".".join(map(quoted, self._address.parts))
         states = []
         for path in (self._path, self._path.with_name(f"{self._path.name}.wal")):
             if path == self._path or path.exists():
                 status = stat_file(path, self._address.place)
                 states.append(f"modified {status.st_mtime_ns} of {status.st_size} bytes")
-        return f"{name or self._path.resolve()} table {table} {' and '.join(states)}"
+        return f"{self.place(name)} {' and '.join(states)}"
+
+    def place(self, name: str | None) -> str:
+        """Identify the table of the file."""
+        table = ".".join(map(quoted, self._address.parts))
+        return f"{name or self._path.resolve()} table {table}"
 
     @contextmanager
     def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:

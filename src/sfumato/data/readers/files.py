@@ -499,9 +499,15 @@ class Files(RowReader):
 
         The options that are stated belong to it: read otherwise, the files hold other rows.
         """
+        return self._as_read(self._state(name))
+
+    def place(self, name: str | None) -> str:
+        """Identify where the files are, and how they are read."""
+        return self._as_read(name or " and ".join(sorted(map(os.path.realpath, self._given))))
+
+    def _as_read(self, files: str) -> str:
         stated = self._options.stated()
-        state = self._state(name)
-        return f"{state} read with {stated}" if stated else state
+        return f"{files} read with {stated}" if stated else files
 
     def _state(self, name: str | None) -> str:
         files = files_of(self._given)

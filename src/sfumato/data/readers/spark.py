@@ -665,6 +665,10 @@ class SparkFiles(SparkTable):
         """Identify the state of local files."""
         return super().label(name) if self._files is None else self._files.label(name)
 
+    def place(self, name: str | None) -> str:
+        """Identify where local files are."""
+        return super().place(name) if self._files is None else self._files.place(name)
+
 
 def _read(session: SparkSession, name: str, paths: list[str]) -> DataFrame:
     return spark_guarded(name, session, lambda: session.read.parquet(*paths))
