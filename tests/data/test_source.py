@@ -168,7 +168,7 @@ def named_source(**more: object) -> sf.data.Source:  # type: ignore[name-defined
 def test_true_counts_are_no_method_of_a_source() -> None:
     src = named_source(name="n")
     shown = [name for name in dir(src) if not name.startswith("_")]
-    words = "domain in_memory label name named read_once require same_rows title unit version"
+    words = "domain in_memory label name named place read_once require same_rows title unit version"
     assert shown == words.split()
     assert not hasattr(sf, "count")
 

@@ -222,7 +222,7 @@ def test_a_file_that_was_replaced_does_not_say_it(tmp_path: Path) -> None:
         pub.release(PERSONS, epsilon="5")
         before = pub.release(HOURS, epsilon="1")
         written(visits, 30)
-        after = pub.release(HOURS, epsilon="1")
+        after = pub.release(HOURS, epsilon="1", fresh=True)
     assert not after.replayed
     assert SAID in before.guarantee.counted
     assert SAID not in after.guarantee.counted
