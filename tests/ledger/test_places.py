@@ -71,7 +71,7 @@ def test_a_charge_without_an_answer_is_told_too_and_goes_on_in_its_own_state(
     with ask(ledger, "january") as hold:
         seed = hold.seed
     for _ in range(2):
-        with pytest.raises(StoredElsewhere, match="nothing is charged") as told:
+        with pytest.raises(StoredElsewhere, match="nothing is charged now") as told:
             ask(ledger, "february")
         assert "stored=True" not in told.value.remedy
         assert ledger.newest_answer("trips", "february", PLACE) is None

@@ -104,10 +104,11 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
 
     _in_details: ClassVar[frozenset[str]] = frozenset(
         {
-            *("about", "against", "amounts", "arranged", "captions", "cost", "cross_tables"),
-            *("facts", "for_people", "has_picture", "has_table", "in_digits", "kind_of_column"),
-            *("label_columns", "layout", "listed", "loaded", "measured_against", "members"),
-            *("noun", "numbers", "parts", "spare_digits", "states_accuracy", "unknowns"),
+            *("about", "against", "amounts", "arranged", "as_of", "captions", "cost"),
+            *("cross_tables", "facts", "for_people", "has_picture", "has_table", "in_digits"),
+            *("kind_of_column", "label_columns", "layout", "listed", "loaded", "members"),
+            *("measured_against", "noun", "numbers", "parts", "spare_digits", "states_accuracy"),
+            "unknowns",
         }
     )
     """The names that ``dir`` leaves to ``details``; a subclass adds its own."""
@@ -194,13 +195,13 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def scope(self) -> str:
         """What is counted, and what may be missing, in one sentence."""
-        return " ".join([self.guarantee.scope, *self._as_of])
+        return f"{self.guarantee.scope} {self.as_of}".strip()
 
     @property
-    def _as_of(self) -> list[str]:
-        """The sentence on its day, where it was asked for as it is stored; else nothing."""
+    def as_of(self) -> str:
+        """A sentence on its day, where it was asked for as it is stored; "" elsewhere."""
         receipt = self.receipt
-        return [] if receipt is None or not receipt.as_of else [f"As of {receipt.as_of}: {LATER}."]
+        return "" if receipt is None or not receipt.as_of else f"As of {receipt.as_of}: {LATER}."
 
     @property
     def unknowns(self) -> str:
@@ -454,7 +455,7 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         """What is said below the first rows: how accurate they are, and what is promised."""
         sentences = [f"Question: {self.title}."] if self.heading != self.title else []
         sentences += [STORED] if self.replayed else []
-        sentences += self._as_of
+        sentences += [self.as_of] if self.as_of else []
         sentences += [LOADED] if self.loaded else []
         sentences += self.facts
         said = accuracy_sentence(self)
@@ -492,7 +493,7 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     def __repr__(self) -> str:
         stamp = "" if self.guarantee.private else "; NOT PRIVATE"
         stamp += "; stored answer, nothing spent" if self.replayed else ""
-        stamp += f"; as of {self.receipt.as_of}" if self._as_of and self.receipt else ""
+        stamp += f"; as of {self.receipt.as_of}" if self.receipt and self.receipt.as_of else ""
         return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{stamp}>"
 
 

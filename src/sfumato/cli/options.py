@@ -321,12 +321,21 @@ ledger_option = option(
     help="File that records what was spent, or a PostgreSQL database such as "
     "postgresql://host/database. The environment variable SFUMATO_LEDGER sets it too.",
 )
-fresh_option = option(
-    "--fresh",
-    is_flag=True,
-    group=ACCOUNT,
-    help="Pay again and draw new noise, even if the answer is stored.",
+paid_options = grouped(
+    option(
+        "--fresh",
+        is_flag=True,
+        group=ACCOUNT,
+        help="Pay again and draw new noise, even if the answer is stored.",
+    ),
+    option(
+        "--stored",
+        is_flag=True,
+        group=ACCOUNT,
+        help="Show the newest stored answer with its day, even if the data changed; pay nothing.",
+    ),
 )
+"""--fresh and --stored: what to do about an answer that was paid for."""
 anchored_option = grouped(
     ledger_option,
     option(

@@ -16,15 +16,15 @@ from sfumato.cli.options import (
     charged_option,
     engine_options,
     files_options,
-    fresh_option,
     gathers,
     json_option,
     opened_to_charge,
+    paid_options,
     report_option,
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
 from sfumato.cli.paths import files_read, require_unread
-from sfumato.cli.publishing import AnswerFiles, Forms, page_of, paid
+from sfumato.cli.publishing import AnswerFiles, Forms, day_of, page_of, paid
 from sfumato.data.addresses import server_of
 from sfumato.data.reader import Reader
 from sfumato.data.source import Source
@@ -120,7 +120,7 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 @charged_option
 @files_options
 @report_option
-@fresh_option
+@paid_options
 @engine_options
 @json_option
 @gathers(EngineSettings)
@@ -132,11 +132,14 @@ def release(
     ledger: str | Path,
     page: Path | None,
     fresh: bool,
+    stored: bool,
     as_json: bool,
 ) -> None:
     """Publish the answers to PLAN, a TOML file. Its account is charged first.
 
-    The same plan on the same data again prints the same stored answers and costs nothing.
+    The same plan on the same data again prints the same stored answers and costs nothing. If the
+    data changed since, nothing is charged before you say what you want: --stored or --fresh, or a
+    new version of the data in the plan.
 
     \b
     Example:
@@ -147,17 +150,20 @@ def release(
     files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
     require_unread("--report", page, [plan, *files_read(spec.source.path)])
     with engine.opened(spec.source.path) as table:
-        releases, remaining = _released(spec, ledger, fresh, table)
+        releases, remaining = _released(spec, ledger, table, fresh=fresh, stored=stored)
     with paid():
         said = files.write(releases, Forms()) + page_of(releases, page)
-    spent = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
+    day = day_of(releases[0])
+    spent = "Paid."
+    if releases[0].replayed:
+        spent = f"Nothing was spent: these are the stored answers{day}."
     show_releases(releases, as_json=as_json, charged=f"{spent} {remaining}.")
     for line in said:
         talk(line)
 
 
 def _released(
-    spec: PlanFile, ledger: str | Path, fresh: bool, table: Reader | None
+    spec: PlanFile, ledger: str | Path, table: Reader | None, *, fresh: bool, stored: bool
 ) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
     from sfumato.cli.publishing import remaining_of
@@ -180,6 +186,7 @@ def _released(
             spec.plan(),
             key=spec.release.key,
             fresh=fresh,
+            stored=stored,
             progress=progress,
             epsilon=spec.release.epsilon,
             delta=spec.release.delta,

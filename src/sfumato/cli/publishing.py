@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 # --- files of answers -----------------------------------------------------------------------------
 
 STORED = (
-    "The charge stands, and the answer is stored in the ledger. The same command without --fresh "
-    "writes and prints it again, and costs nothing."
+    "The charge stands, and the answer is stored in the ledger. The same command, with --stored in "
+    "place of --fresh, writes and prints it again, and costs nothing."
 )
 
 
@@ -246,6 +246,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
     rho: str | None
     ledger: str | Path
     fresh: bool
+    stored: bool
     files: AnswerFiles
     plot: Path | None
     as_json: bool
@@ -342,7 +343,8 @@ def publish(
     answer, remaining = _released(settings, source, question)
     with paid():
         said = _write_files(settings, answer, forms)
-    spent = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
+    spent = f"Nothing was spent: this is the stored answer{day_of(answer)}. "
+    spent = spent if answer.replayed else ""
     show_releases(
         [answer],
         as_json=settings.as_json,
@@ -352,6 +354,12 @@ def publish(
     for line in said:
         talk(line)
     return answer
+
+
+def day_of(answer: Release) -> str:
+    """The day of an answer that was asked for as it is stored, as in " of 2026-11-27"; else ""."""
+    receipt = answer.receipt
+    return f" of {receipt.as_of}" if receipt is not None and receipt.as_of else ""
 
 
 def _write_files(settings: PublishSettings, answer: Release, forms: Forms) -> list[str]:
@@ -422,6 +430,7 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
             delta=settings.delta,
             rho=settings.rho,
             fresh=settings.fresh,
+            stored=settings.stored,
             progress=progress,
         )
         return answer, remaining_of(publisher)

@@ -182,12 +182,14 @@ def stored_elsewhere(first: Entry, *, is_answered: bool) -> StoredElsewhere:
     """A question was paid for when the data were in another state."""
     day = first.time[:10]
     paid = f"entry {first.sequence} of account {first.account!r} paid for it on {day}"
-    stored = "stored=True gives the answer of that day, " if is_answered else ""
+    unanswered = "" if is_answered else ", and has no answer"
+    stored = "stored=True for the answer of that day, " if is_answered else ""
     return StoredElsewhere(
         f"asking for {first.note}",
-        f"{paid}, when the data were not as they are now; nothing is charged",
-        f'{stored}version="NAME" pays for these data and is found again by that name, and '
-        "fresh=True pays once (command line: --stored, --data-version, --fresh)",
+        f"{paid}, when the data were in another state{unanswered}; nothing is charged now",
+        f"Ask with {stored}with a version= of the data to pay for an answer about that version, "
+        "or with fresh=True to pay for one in any case (command line: --stored; --data-version, "
+        "or version in the plan; --fresh)",
         entry=first.sequence,
         day=day,
     )

@@ -215,7 +215,7 @@ def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""
     named = release.for_people()
     accuracy = _accuracy(named)
-    facts = _facts(named)
+    facts = (*([named.as_of] if named.as_of else []), *_facts(named))
     title = heading_of(release)
     family = family_tables(named)
     description = " ".join([*facts, accuracy or ""]).strip()
