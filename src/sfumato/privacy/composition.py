@@ -22,6 +22,61 @@ by integer additions.
 `Curves` has the state (epsilon, delta, rho, S_1, ..., S_n): the sums of epsilons and deltas of
 answers that have an epsilon, of the rhos of the others, and of R at each order in units of 2^-40
 (``privacy.curves``). The first two are the account's ``spent``.
+
+**Why curves keep (E, D).** Fix two neighbouring tables and one strategy of all who ask: which
+questions they ask, at which costs and in which order, may depend on every answer so far. Let P and
+Q be the laws of the transcript on the two tables, and L its loss ln(P/Q). The delta at E is E_P[(1
+- e^(E - L))_+], the largest P(A) - e^E Q(A) over events A. The tables may stand in either order, as
+every R bounds both.
+
+*1. One order.* Let a > 1. Given what was answered before, an answer with D_a(P || Q) at most R adds
+a loss l with E_P[e^((a-1) l)] = e^((a-1) D_a) <= e^((a-1) R). So e^((a-1)(L - S)) never rises on
+average, S being the sum of R so far, also where R is chosen after earlier answers: R is charged
+before the answer is drawn.
+
+*2. Answers that go on.* A stream, or an answer that is paid for and not yet given, has a rest V:
+the largest ln E_P[e^((a-1) l)] / (a-1) of the loss l still to come from it, over all that may be
+asked of it and all users, given its own history. At its charge V is at most the R that is added to
+S. With a step the expectation of e^((a-1)(l + V)) is at most e^((a-1) V) of before, by the meaning
+of V, as its secret state is independent of all others given its history. V is at least 0, since
+nothing more may be asked. So e^((a-1)(L + sum of V - S)) never rises on average, however streams,
+plans and analysts are interleaved. (Vadhan, Zhang 2022; Lecuyer 2021.)
+
+*3. A mixture.* Let M be the sum over orders a_j of w_j e^((a_j - 1)(L + sum of V - S_j)). The
+weights are fixed before the first answer and add up to at most 1, so E_P[M] <= 1 at all times: M
+never rises on average. Orders or totals that were chosen after an answer would make it another M on
+each path.
+
+*4. Deltas.* An (epsilon, delta) answer is a function of this: with probability delta tell which
+table it is, else answer by randomised response at epsilon (Kairouz, Oh, Viswanath 2015, Thm 2.1;
+for streams Lyu 2022). Let whoever asks see it. The deltas add up to at most D_x (``aside``) on
+every path, so the probability of any failure is at most D_x, also where deltas depend on answers.
+On paths without failure, P and Q carry the same factors 1 - delta, L is the loss of randomised
+response, and steps 1 to 3 hold.
+
+*5. What is allowed.* Let phi(S) be the supremum of (1 - e^(E - L)) / sum_j w_j e^((a_j-1)(L - S_j))
+over E < L <= U. U is the sum of epsilons, which no loss passes; it is infinite once a cost in rho
+was charged. As V >= 0, the denominator is at most M. So on a path that ends in a state with phi(S)
+<= D - D_x, (1 - e^(E - L))_+ is at most (D - D_x) M. Where U <= E the left side is 0. With step 3
+its expectation over paths without failure is at most D - D_x, and with step 4 delta at E is at most
+D. This holds wherever a path ends, so at every time.
+
+*6. Computed.* With x = L - E, ln of the quotient is concave: ln(1 - e^-x) is, and the logarithm of
+a sum of exponentials of affine functions is convex. Its slope is 1/(e^x - 1) less an average of the
+a_j - 1. A concave function lies below its tangents, so below the point where a rising and a falling
+one meet. If it still rises at a finite U, its value there is the largest. 1e-9 is added for the
+rounding of doubles: at the totals allowed, exponents near the maximum are wrong by less than 1e-10.
+
+*Never fewer than by sums*, where the deltas fit D_x: then U <= E.
+
+*What breaks it* (``tests/privacy/test_adversaries.py``): phi up to D, beside deltas up to D / 4:
+1.249 D; beside deltas up to D: 1.999 D; by sums, deltas up to D: 1.66 D, by an adversary who fails
+on the paths that go badly; weights that add up to 1.2: 1.15 D; a total out of a menu, chosen after
+the answers; a stream charged as if it were finished. The rule itself is tight: an adversary reaches
+.9995 D.
+
+Source: filters: Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; mixtures of
+supermartingales and stopping: Whitehouse, Ramdas, Rogers, Wu 2023; orders: Mironov 2017.
 """
 
 from __future__ import annotations
