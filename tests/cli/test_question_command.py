@@ -19,7 +19,7 @@ import support.tally
 from sfumato.answers import AnyQuestion
 from sfumato.answers.codec import to_bytes
 from sfumato.cli import histogram as counting
-from sfumato.cli import question_command as asking
+from sfumato.cli import question_command, questions
 from sfumato.cli.question_command import command_of, form_of
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP
@@ -276,21 +276,21 @@ BINARY, QUANTILE, UNIFORM = (counting.METHODS[name] for name in ("binary", "quan
 @pytest.mark.parametrize(
     ("command", "options", "question"),
     [
-        (asking.cluster, "--clusters 5 --method auto", KMeans(5, ("a", "b"))),
-        (asking.persons, "--person p --of rows", Persons()),
+        (questions.cluster, "--clusters 5 --method auto", KMeans(5, ("a", "b"))),
+        (questions.persons, "--person p --of rows", Persons()),
         (
-            asking.persons,
+            questions.persons,
             "--person p --of cells --bins a=5 --most-rows 7",
             Persons(7, "cells", ("a", "b"), {"a": 5}),
         ),
-        (asking.quantiles, "--at 0.25,0.5,0.75 --method auto", Quantiles(("a", "b"))),
-        (asking.quantiles, "--at 0.1 --by b", Quantiles(("a",), at=["0.1"], by="b")),
+        (questions.quantiles, "--at 0.25,0.5,0.75 --method auto", Quantiles(("a", "b"))),
+        (questions.quantiles, "--at 0.1 --by b", Quantiles(("a",), at=["0.1"], by="b")),
         (
-            asking.tables,
+            questions.tables,
             "--table a,b --table b --totals 200 --totals b=x:1,y:2 --width 2",
             Tables([["a", "b"], ["b"]], width=2.0, totals={(): 200, ("b",): {"x": 1, "y": 2}}),
         ),
-        (asking.tables, "--table a,b --bins 5 --published", Tables([["a", "b"]], bins=5)),
+        (questions.tables, "--table a,b --bins 5 --published", Tables([["a", "b"]], bins=5)),
         (
             counting.histogram,
             "--bins a=0,2.5,10 --selection truncated-geometric --count rows",
@@ -314,7 +314,7 @@ def test_options_make_the_same_question_as_python(
 ) -> None:
     """To the byte: the ledger knows a stored answer by its question."""
     published: list[AnyQuestion] = []
-    for module in (asking, counting):
+    for module in (question_command, questions, counting):
         monkeypatch.setattr(module, "publish", lambda *given: published.append(given[2]))
     words = ["t.parquet", "--axis", "a=0..10", "--axis", "b=0..5", "--epsilon", "1"]
     command.main([*words, *options.split()], standalone_mode=False)

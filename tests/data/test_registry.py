@@ -102,7 +102,7 @@ def test_packages_name_their_readers_by_entry_points(monkeypatch: pytest.MonkeyP
         looked.append(group)
         return [importlib.metadata.EntryPoint("pile", "conformance.toys:PileReader", group)]
 
-    monkeypatch.setattr(registry, "entry_points", installed)
+    monkeypatch.setattr(importlib.metadata, "entry_points", installed)
     registry.discover.cache_clear()
     try:
         opened("no-such-file.csv")

@@ -6,7 +6,6 @@ Costs are counted in whole units of the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import msgspec
@@ -74,8 +73,7 @@ class Within(ExplainedStruct, frozen=True):
         )
 
 
-@dataclass(frozen=True)
-class AccuracyRequest:
+class AccuracyRequest(msgspec.Struct, frozen=True):
     """A question, where it is asked, and how accurate its answer must be."""
 
     question: AnyQuestion
@@ -111,8 +109,7 @@ class AccuracyRequest:
         return self.half_width(cost) <= self.accuracy.half_width
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """A measure of cost, counted in the whole units of the ledger.
 
     Attributes

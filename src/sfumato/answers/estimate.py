@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.basics.buffers import array_of, is_valid, ndarray_of
 from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import UsageError
@@ -162,7 +163,7 @@ def _intervals(table: pa.Table) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _numbers(table: pa.Table, name: str) -> Array:
-    return np.asarray(table[name].to_numpy(), float)
+    return ndarray_of(table[name]).astype(float)
 
 
 def _decimals(half_widths: Array, spare: int) -> int | None:
@@ -187,13 +188,11 @@ def _rounded(numbers: Array, decimals: int, *, down: bool, up: bool) -> Array:
 
 def _with(table: pa.Table, name: str, numbers: Array, decimals: int) -> pa.Table:
     """The table with these numbers in a column: whole ones as integers."""
-    import pyarrow as pa
-
-    missing = np.asarray(table[name].is_null())
+    missing = ~is_valid(table[name])
     known = np.where(missing, 0.0, numbers)
     # From 2^53 on doubles do not tell whole numbers apart, so the column stays one of doubles.
     is_whole = decimals == 0 and bool((np.abs(known) < 2**53).all())
-    column = pa.array(known.astype(np.int64) if is_whole else known, mask=missing)
+    column = array_of(known.astype(np.int64) if is_whole else known, missing)
     return table.set_column(table.column_names.index(name), name, column)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.answers.captions import Captions
+from sfumato.basics.buffers import Column, array_of, column_of, table_of
 from sfumato.basics.lazily import Deferred
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import Kind, Table, cell
@@ -60,14 +61,14 @@ def intervals_in_words(table: pa.Table, shares: Sequence[str]) -> pa.Table:
     names = table.column_names
     ends_of = {name: (f"{name}_low", f"{name}_high") for name in names} | {"count": ("low", "high")}
     ends = {end for pair in ends_of.values() for end in pair}
-    columns: dict[str, object] = {}
+    columns: dict[str, Column] = {}
     for name in (name for name in names if name not in ends):
         columns[name] = table[name]
         if ends_of[name][0] in names:
             of_name = (table[column].to_pylist() for column in (name, *ends_of[name]))
             in_words = _share_in_words if name in shares else _amount_in_words
-            columns[name] = pa.array([in_words(*row) for row in zip(*of_name, strict=True)])
-    return pa.table(columns)
+            columns[name] = [in_words(*row) for row in zip(*of_name, strict=True)]
+    return table_of(columns)
 
 
 def _amount_in_words(value: float | None, low: float, high: float) -> str:
@@ -214,8 +215,8 @@ def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
     for axis, index in zip(lattice.axes, places, strict=True):
         values = axis.cell_values()
         # No key may be shown: then the column is one of text all the same.
-        names = pa.array(values, None if values else pa.string())
-        columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), names)
+        names = column_of(values) if values else pa.array([], pa.string())
+        columns[axis.name] = pa.DictionaryArray.from_arrays(array_of(index.astype(np.int32)), names)
         columns |= _edge_columns(axis, index)
     return columns
 
@@ -234,6 +235,6 @@ def _edge_columns(axis: LatticeAxis, index: Array) -> dict[str, pa.Array | Array
     # The cell of missing values has no edges: any index serves, since its entry is masked.
     at = np.where(is_missing, 0, index)
     return {
-        f"{axis.name}_lower": pa.array(lower[at], mask=is_missing),
-        f"{axis.name}_upper": pa.array(upper[at], mask=is_missing),
+        f"{axis.name}_lower": column_of(lower[at], is_missing),
+        f"{axis.name}_upper": column_of(upper[at], is_missing),
     }

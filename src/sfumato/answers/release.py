@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers import frames, workbooks
+from sfumato.answers import frames
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.cross_tables import CrossTable
 from sfumato.answers.details import Details, names_in_details
 from sfumato.answers.estimate import error_probability, reach_text, to_meaningful_digits
 from sfumato.answers.receipt import LATER, Receipt
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     from matplotlib.axes import Axes
+
+    from sfumato.answers.cross_tables import CrossTable
 
 R = TypeVar("R", bound="Release")
 
@@ -383,6 +384,8 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
             If xlsxwriter is not installed (``pip install 'sfumato[excel]'``), the release has no
             table, or its table has more rows than a sheet.
         """
+        from sfumato.answers import workbooks
+
         people = self.for_people()
         table = people._table("to_excel()")
         receipt = self.receipt

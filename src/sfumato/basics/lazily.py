@@ -4,9 +4,10 @@ The stub of a package is the one list of its names, for type checkers and here.
 """
 
 import ast
-import importlib
+import importlib.util
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -74,6 +75,25 @@ class Deferred:
         return getattr(importlib.import_module(self._module), name)
 
 
+class DeferredClass:
+    """A class of a module that ``isinstance`` does not import.
+
+    Before somebody has imported the module, nothing is of its class.
+
+    >>> isinstance("0.5", DeferredClass("fractions", "Fraction"))
+    False
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    def __instancecheck__(self, instance: object) -> bool:
+        # A module that is being imported has not all of its names yet.
+        kind = getattr(sys.modules.get(self._module), self._name, ())
+        return isinstance(instance, kind)
+
+
 def attached(
     package: str, instead: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
@@ -91,6 +111,11 @@ def attached(
             raise AttributeError(f"module {package!r} has no attribute {wanted!r}")
         if wanted in instead:
             raise NameUnknown(f"{package}.{wanted}", "there is no such name", instead[wanted])
+        if importlib.util.find_spec(f"{package}.{wanted}") is not None:
+            # Python asks for a module of the package before it imports it: no search for likenesses
+            raise NameUnknown(
+                f"{package}.{wanted}", "it is a module", f"Write import {package}.{wanted}"
+            )
         obstacle = f"there is no such name; {nearest(wanted, names)}"
         raise NameUnknown(f"{package}.{wanted}", obstacle, f"dir({package}) lists all names")
 

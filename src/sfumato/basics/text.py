@@ -15,7 +15,6 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -93,8 +92,7 @@ def cell(value: object, kind: Kind = "amount") -> str:
     return format(value, form).replace("-", "−")
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """The first rows of a table, as text.
 
     Attributes

@@ -39,7 +39,7 @@ COMMANDS = {
         "Find which epsilon is both accurate enough and safe enough.",
     ),
     "cluster": (
-        "sfumato.cli.question_command",
+        "sfumato.cli.questions",
         "Publish the centres and sizes of clusters in one file.",
     ),
     "demo": ("sfumato.cli.reports", "Publish the two example tables and write a report."),
@@ -57,7 +57,7 @@ COMMANDS = {
         "Publish a map of one file: how many rows lie in each part of it.",
     ),
     "persons": (
-        "sfumato.cli.question_command",
+        "sfumato.cli.questions",
         "Publish how many persons there are, and how many rows each has.",
     ),
     "preview": (
@@ -65,13 +65,13 @@ COMMANDS = {
         "Show the cost and accuracy of a plan without reading the data.",
     ),
     "quantiles": (
-        "sfumato.cli.question_command",
+        "sfumato.cli.questions",
         "Publish medians, quartiles and other quantiles of one file.",
     ),
     "release": ("sfumato.cli.plans", "Publish the answers to a plan."),
     "report": ("sfumato.cli.reports", "Write saved releases as one HTML page."),
     "stream": ("sfumato.cli.stream", "Publish a running total, step by step."),
-    "tables": ("sfumato.cli.question_command", "Publish several tables of one file that add up."),
+    "tables": ("sfumato.cli.questions", "Publish several tables of one file that add up."),
     "verify": ("sfumato.cli.reports", "Check that a release is the one that was published."),
 }
 

@@ -326,10 +326,10 @@ def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
     Likewise axes and labels have their names for people on a terminal only. Estimates have the
     digits that their intervals leave to them; JSON has all.
     """
-    from sfumato.questions.persons.release import PersonsRelease
-
     if not sys.stdout.isatty():
         return release.in_digits(frame_of(release))
+    from sfumato.questions.persons.release import PersonsRelease
+
     people = release.for_people()
     frame = without_edges(people.in_digits(frame_of(people)))
     if isinstance(release, PersonsRelease):

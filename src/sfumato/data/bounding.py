@@ -82,10 +82,10 @@ What is kept in the end is the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, structs
 
@@ -107,8 +107,7 @@ ALWAYS_WITHIN = 2**31
 """A norm that no number of rows exceeds that one partition may hold."""
 
 
-@dataclass(frozen=True)
-class LimitedRows:
+class LimitedRows(msgspec.Struct, frozen=True):
     """Rows that are sorted by person and priority, and all of which have a cell.
 
     Attributes

@@ -24,10 +24,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from zoneinfo import ZoneInfo
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -83,8 +82,7 @@ PIVOT = 69
 """Of two digits, 69 to 99 are 1969 to 1999, as POSIX has it."""
 
 
-@dataclass(frozen=True)
-class DateFormat:
+class DateFormat(msgspec.Struct, frozen=True):
     """A format of dates or times, ready to read fields.
 
     Attributes
@@ -364,6 +362,8 @@ def _offset_of_day(timezone: str, day: int) -> int:
 
 def offset_at(timezone: str, second: int) -> int:
     """Tell how many microseconds local clocks are ahead of UTC at a second since 1970-01-01."""
+    from zoneinfo import ZoneInfo
+
     held = min(max(second, FIRST_DAY * SECONDS_A_DAY), LAST_DAY * SECONDS_A_DAY)
     then = (_EPOCH + dt.timedelta(seconds=held)).astimezone(ZoneInfo(timezone))
     offset = then.utcoffset() or dt.timedelta()

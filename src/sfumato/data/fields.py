@@ -35,7 +35,6 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -48,7 +47,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.data.buffers import binary_of, is_true, without
+from sfumato.basics.buffers import binary_of, is_true, without
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.dates import (
     MOMENT,
@@ -381,8 +380,7 @@ def _in_microseconds(times: pa.Array) -> pa.Array:
 # --- forms of fields that did not parse ---------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class WrittenForm:
+class WrittenForm(msgspec.Struct, frozen=True):
     """A form of fields, and what to do about it.
 
     Attributes

@@ -7,7 +7,6 @@ thousands or decimals, a sniffer could learn from one person's row only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 
 import msgspec
 
@@ -27,8 +26,7 @@ _OF_TEXT = ("separator", "encoding")
 _OF_SHEETS = ("sheet",)
 
 
-@dataclass(frozen=True)
-class Notation:
+class Notation(msgspec.Struct, frozen=True):
     """How the values of one column are written.
 
     Attributes
@@ -54,8 +52,7 @@ class Notation:
 PLAIN = Notation()
 
 
-@dataclass(frozen=True)
-class FileOptions:
+class FileOptions(msgspec.Struct, frozen=True):
     """How files are written; see ``source``. None: as the form of each file has it.
 
     Attributes
@@ -100,9 +97,12 @@ class FileOptions:
 
     def changed(self) -> dict[str, object]:
         """Return the options that are not as by default, by name."""
-        options = {option.name: getattr(self, option.name) for option in fields(self)}
-        plain = {option.name: option.default for option in fields(self)}
-        return {name: stated for name, stated in options.items() if stated != plain[name]}
+        options = {option: getattr(self, option) for option in self.__struct_fields__}
+        return {
+            option: stated
+            for option, stated in options.items()
+            if stated != getattr(NO_OPTIONS, option)
+        }
 
     def require(self, form: str, name: str) -> None:
         """Refuse options that do not concern files of a form.

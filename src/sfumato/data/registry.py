@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from typing import TypeVar
+
+import msgspec
 
 from sfumato.data.addresses import is_duckdb, is_postgres
 from sfumato.data.options import NO_OPTIONS, FileOptions
@@ -26,8 +26,7 @@ GROUP = "sfumato.readers"
 """The group of package entry points by which other packages name their readers."""
 
 
-@dataclass(frozen=True)
-class Engine:
+class Engine(msgspec.Struct, frozen=True):
     """A reader of the library's own.
 
     Attributes
@@ -134,6 +133,8 @@ def discover() -> None:
 
     What is installed decides what is imported; a file never does.
     """
+    from importlib.metadata import entry_points
+
     for entry in entry_points(group=GROUP):
         register_reader(entry.load())
 

@@ -7,8 +7,7 @@ sorted again, by all bits. So the order is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
@@ -22,8 +21,7 @@ n / 256 pairs of persons then share them.
 """
 
 
-@dataclass
-class OrderedRows:
+class OrderedRows(msgspec.Struct):
     """Rows in the order of person and priority.
 
     Attributes

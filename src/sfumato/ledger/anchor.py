@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.secrets import Secrets
@@ -27,8 +28,7 @@ TORN = re.compile(rf"[a-z]{{0,6}}|stream [0-9]{{0,18}}|{BEGINNING}")
 """The beginning of a line, as a full disk or a loss of power leaves it: it is passed over."""
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(msgspec.Struct, frozen=True):
     """How far a ledger had come: its last entry and the last step of each stream, with hashes."""
 
     entry: tuple[int, str]

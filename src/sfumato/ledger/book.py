@@ -25,7 +25,6 @@ from sfumato.ledger.anchor import Anchor, hash_of
 from sfumato.ledger.audit import MOST_FAULTS, audit, faults, first_fault
 from sfumato.ledger.charge import OPEN_IT, Hold, Payer, require_account
 from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender, Verification
-from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.secrets import Secrets, opened
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import (
@@ -898,6 +897,8 @@ def open_to_charge(
 def store_of(where: str | Path | None, *, create: bool) -> Store:
     """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
     if isinstance(where, str) and _is_server(where):
+        from sfumato.ledger.postgres import PostgresStore
+
         return PostgresStore(where, create=create)
     kind = None if where is None else kind_of(str(where))
     if kind is not None:

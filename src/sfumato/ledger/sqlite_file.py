@@ -22,12 +22,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TypeAlias, TypeVar, TypeVarTuple
 from urllib.parse import quote
+
+import msgspec
 
 from sfumato.errors import LedgerError, missing_file
 from sfumato.ledger.store import (
@@ -44,8 +45,7 @@ from sfumato.ledger.store import (
 # --- what the files hold --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FileKind:
+class FileKind(msgspec.Struct, frozen=True):
     """One kind of file.
 
     Attributes

@@ -51,10 +51,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -300,8 +300,7 @@ def gaussian_key_law(cost: ApproxDP, keys: int, neighbours: Neighbours) -> Thres
     return best
 
 
-@dataclass(frozen=True)
-class _Noise:
+class _Noise(msgspec.Struct, frozen=True):
     """Noise of a variance, for a person of so many keys."""
 
     sigma_squared: Fraction

@@ -56,11 +56,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, overload
 
+import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array, least_whole
@@ -259,8 +259,7 @@ NOTHING = -50.0
 """The logarithm of a Fourier coefficient below which all of them add less than rounding."""
 
 
-@dataclass(frozen=True)
-class Weighted:
+class Weighted(msgspec.Struct, frozen=True):
     """Independent draws of one law in many sums, each with a weight of its own.
 
     Attributes

@@ -6,7 +6,6 @@ Whole units go in and whole units come out, so the parts add up to their total e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -156,8 +155,7 @@ class Shares(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return [self.release, self.partition, self.threshold]
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(msgspec.Struct, frozen=True):
     """What each level of a tree may spend, in whole units; cells take what their path left over.
 
     Attributes

@@ -47,6 +47,7 @@ from sfumato.answers import (
 )
 from sfumato.answers.codec import from_bytes
 from sfumato.answers.counts import NearestAxis
+from sfumato.basics.lazily import DeferredClass
 from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.domain.lattice import LatticeAxis
@@ -64,21 +65,20 @@ from sfumato.publishing.account import PublisherAccount, as_of_its_day, receipt_
 from sfumato.publishing.counting import Counting, RowChoice
 from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan
-from sfumato.questions.persons import PersonsRelease
-from sfumato.questions.persons.measured import MEASURED, title_of
 from sfumato.random.bits import Bits, of_charge
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
     from sfumato.questions.counters.question import Counter, Settled
+    from sfumato.questions.persons import PersonsRelease
+else:
+    PersonsRelease = DeferredClass("sfumato.questions.persons", "PersonsRelease")
 
 
 # --- what limits leave out ------------------------------------------------------------------------
 
 R = TypeVar("R", bound=Release)
 
-TITLES = tuple(title_of(kind, "person", ()) for kind in MEASURED.values())
-"""How the titles of questions about persons begin."""
 LONGEST_NOTE = 200
 """Characters of a question's title in the log."""
 
@@ -205,7 +205,10 @@ class LeftOut:
 def _may_be_about_persons(note: str) -> bool:
     """Tell whether a charge of this note may be for an answer about persons."""
     # The note of a long plan is cut, and may have named the question.
-    return len(note) >= LONGEST_NOTE or any(title in note for title in TITLES)
+    from sfumato.questions.persons.measured import MEASURED, title_of
+
+    titles = (title_of(measured, "person", ()) for measured in MEASURED.values())
+    return len(note) >= LONGEST_NOTE or any(title in note for title in titles)
 
 
 def _latest(

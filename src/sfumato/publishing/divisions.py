@@ -275,8 +275,7 @@ class Candidate:
             raise UsageError(subject, obstacle, "Leave it out: it then takes a share by its weight")
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """What takes part when units of one measure are divided: a question, or several together.
 
     Attributes

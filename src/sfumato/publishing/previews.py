@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, overload
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Needs, Preview, Question, which_answers
+from sfumato.basics.lazily import Deferred, DeferredClass
 from sfumato.basics.numbers import Exactly
 from sfumato.domain import Axis, Domain, Keys
 from sfumato.errors import UsageError, explained
@@ -29,19 +30,19 @@ from sfumato.privacy import (
 from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan, as_plan, check_rows, costs_of, plan_cost
 from sfumato.publishing.plan_choice import choose
-from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.keys import KeysPreview
-from sfumato.questions.persons import Persons, advice
 
 if TYPE_CHECKING:
     from sfumato.data import Source
     from sfumato.data.losses import Check
     from sfumato.data.reader import Progress
     from sfumato.questions import tables
+    from sfumato.questions.counters.question import Counter, CounterPreview
+    from sfumato.questions.persons import Persons
 else:
-    from sfumato.basics.lazily import Deferred
-
+    Counter = DeferredClass("sfumato.questions.counters.question", "Counter")
+    Persons = DeferredClass("sfumato.questions.persons", "Persons")
     tables = Deferred("sfumato.questions.tables")
 
 
@@ -278,11 +279,13 @@ def previews(
 
 def _advised(domain: Domain, question: AnyQuestion, answer: Preview) -> Preview:
     """Return a preview that names the question to ask of the limits, where there are any."""
+    if not answer.unit.limits_kept:
+        return answer  # nothing is advised
+    from sfumato.questions.persons import advice
+
     lattice = question.needs(domain).lattice
-    in_rho = isinstance(answer.cost, ZCDP)
-    if said := advice(answer.unit, in_rho=in_rho, axes=lattice.names):
-        return msgspec.structs.replace(answer, advice=said)
-    return answer
+    said = advice(answer.unit, in_rho=isinstance(answer.cost, ZCDP), axes=lattice.names)
+    return msgspec.structs.replace(answer, advice=said)
 
 
 SUPPOSED = ZCDP("0.5")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar, Unpack, overloa
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked
+from sfumato.basics.lazily import Deferred, DeferredClass
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
@@ -44,13 +45,17 @@ from sfumato.publishing.answering import (
 from sfumato.publishing.plan import Plan, as_plan, costs_of, event_of, plan_cost
 from sfumato.publishing.plan_choice import choose
 from sfumato.publishing.previews import PlanPreviews, checked, needs_to_check, previewed
-from sfumato.publishing.stream import Opening, Stream, first_state, spec
-from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.random.bits import current
 
 if TYPE_CHECKING:
     from sfumato.data.losses import Check
     from sfumato.data.reader import Progress
+    from sfumato.publishing import stream as streams
+    from sfumato.publishing.stream import Stream
+    from sfumato.questions.counters.question import Counter, CounterPreview
+else:
+    streams = Deferred("sfumato.publishing.stream")
+    Counter = DeferredClass("sfumato.questions.counters.question", "Counter")
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -534,7 +539,7 @@ class Publisher:
         money = self._account.money([settled.cost], event)
         charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions
-        opening = Opening(settled, noise.private, charged, self.source.title, words)
+        opening = streams.Opening(settled, noise.private, charged, self.source.title, words)
         with self._account.refusing_in_measure(money):
             record = self.ledger.stream(
                 self._account.name,
@@ -542,15 +547,15 @@ class Publisher:
                 stream_hash(self._account.name, self.source, counter, settled, noise),
                 money,
                 counter.title[:LONGEST_NOTE],
-                spec=spec(opening),
-                state=first_state(settled),
+                spec=streams.spec(opening),
+                state=streams.first_state(settled),
                 secret=secrets.token_bytes(32),
                 binding=self._account.binding,
                 spender=self._account.spender,
                 event=self._account.text_of(event),
             )
         # Only now, with the charge on disk, is there anything to push to.
-        return Stream(record, noise, self.ledger, captions, self.source.unit.person_called)
+        return streams.Stream(record, noise, self.ledger, captions, self.source.unit.person_called)
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""

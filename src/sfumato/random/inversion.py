@@ -54,11 +54,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,8 +73,7 @@ Pair: TypeAlias = tuple[int, int]
 _GUARD_BITS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
+class Law(msgspec.Struct, frozen=True):
     """The shape of a symmetric law on the integers, P(x) proportional to exp(-exponent(abs(x))).
 
     ``power`` 1 and ``spread`` b is the discrete Laplace law of scale b; ``power`` 2 and ``spread``

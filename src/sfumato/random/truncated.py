@@ -21,9 +21,10 @@ so such a depth exists.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+
+import msgspec
 
 from sfumato.basics.numbers import decimal
 from sfumato.errors import InternalError, UsageError
@@ -38,8 +39,7 @@ _FIRST_DEPTH = 128
 _DEEPEST = 2**14
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """Where the law turns, where it ends, and its median, which stands for no noise at all.
 
     Attributes

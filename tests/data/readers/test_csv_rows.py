@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow
 import pytest
 
-from sfumato.data.buffers import copy_of
+from sfumato.basics.buffers import copy_of
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv import RowForm, read_rows

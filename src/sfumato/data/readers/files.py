@@ -34,13 +34,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Self, TypeGuard
 from urllib.parse import unquote
-from urllib.request import url2pathname
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.basics.buffers import array_of, binary_of
 from sfumato.basics.text import kind_of
-from sfumato.data.buffers import array_of, binary_of
 from sfumato.data.columns import decoded
 from sfumato.data.fields import parse, text_schema
 from sfumato.data.options import NO_OPTIONS, FileOptions
@@ -54,9 +53,7 @@ from sfumato.data.reader import (
     guarded_batches,
     stat_file,
 )
-from sfumato.data.readers.arrow import ParquetFile
 from sfumato.data.readers.csv import CsvFile
-from sfumato.data.readers.excel import ExcelFile
 from sfumato.data.schema import ids_form
 from sfumato.errors import DataError, UsageError
 
@@ -234,6 +231,8 @@ def local(given: str) -> Path:
         If it is another address.
     """
     if given.startswith("file://"):
+        from urllib.request import url2pathname
+
         return Path(url2pathname(given.removeprefix("file://").removeprefix("localhost")))
     if not is_local(given):
         # It may hold a password: only its kind is quoted.
@@ -426,10 +425,22 @@ def _are_paths(data: object) -> TypeGuard[Sequence[str | os.PathLike[str]]]:
     return isinstance(data, list | tuple) and bool(data) and all(map(_is_path, data))
 
 
+def _parquet(path: Path, name: str, person: str | None, options: FileOptions) -> RowReader:
+    from sfumato.data.readers.arrow import ParquetFile
+
+    return ParquetFile(path, name)
+
+
+def _excel(path: Path, name: str, person: str | None, options: FileOptions) -> RowReader:
+    from sfumato.data.readers.excel import ExcelFile
+
+    return ExcelFile(path, name, person, options)
+
+
 READERS: dict[str, Callable[[Path, str, str | None, FileOptions], RowReader]] = {
-    "Parquet": lambda path, name, person, options: ParquetFile(path, name),
+    "Parquet": _parquet,
     "CSV": CsvFile,
-    "Excel": ExcelFile,
+    "Excel": _excel,
 }
 """Opens a file of each form: takes its path, the name for errors, the person's column, options."""
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, Release, cell_columns, drawn, error_probability
+from sfumato.basics.buffers import column_of, table_of
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, nearest, printable
@@ -406,7 +407,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         if len(self.tables) > 1:
             frames = [self[name].to_frame() for name in self.names]
             of_value = [
-                frame.add_column(0, "value", pa.array([name] * frame.num_rows))
+                frame.add_column(0, "value", column_of([name] * frame.num_rows))
                 for name, frame in zip(self.names, frames, strict=True)
             ]
             return pa.concat_tables(of_value)
@@ -415,7 +416,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         counts = np.rint(self.counts.reshape(-1)).astype(np.int64)
         numbers = {
             "persons" if self.of_persons else "rows": counts,
-            self.noun: pa.array(self.values.reshape(-1), mask=~shown),
+            self.noun: column_of(self.values.reshape(-1), ~shown),
             "low": low.reshape(-1),
             "high": high.reshape(-1),
             "known": shown,
@@ -428,8 +429,8 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
                 ("lowered", self.lowered.reshape(-1)),
                 ("lowered_at_most", self.lowered_at_most.reshape(-1)),
             ):
-                numbers[name] = pa.array(amounts, mask=np.isnan(amounts))
-        return pa.table(cell_columns(self.lattice) | numbers)
+                numbers[name] = column_of(amounts, np.isnan(amounts))
+        return table_of(cell_columns(self.lattice) | numbers)
 
     @property
     def layout(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, Release, drawn, error_probability
+from sfumato.basics.buffers import table_of
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, not_saved, printable
@@ -270,7 +271,6 @@ class KMeansRelease(
         known. ``known`` is false where the weight cannot be told from 0. The centre is then not
         known either.
         """
-        import pyarrow as pa
 
         columns = {}
         for axis, values in zip(self.space.axes, self.centers.T, strict=True):
@@ -279,7 +279,7 @@ class KMeansRelease(
             columns[f"{axis.name}_error"] = errors
         low, high = self.interval()
         weights = {"count": self.weights, "low": low, "high": high, "known": self.known}
-        return pa.table(columns | weights)
+        return table_of(columns | weights)
 
     def _named(self, captions: Captions) -> Self:
         partition = self.partition

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, Release, drawn, error_probability
+from sfumato.basics.buffers import table_of
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import not_saved
 from sfumato.privacy import counted_rows
@@ -157,7 +158,6 @@ class CounterRelease(
         Its columns are step, event (where steps have names), the category, total, low and high, at
         95% confidence.
         """
-        import pyarrow as pa
 
         steps = len(self.outputs)
         cells = self.settled.mechanism.cells
@@ -170,7 +170,7 @@ class CounterRelease(
         columns["total"] = self.values.reshape(-1)
         columns["low"] = low.reshape(-1)
         columns["high"] = high.reshape(-1)
-        return pa.table(columns)
+        return table_of(columns)
 
     def _named(self, captions: Captions) -> Self:
         if self.settled.labels is None:

@@ -6,9 +6,9 @@ The second part is ``workload="ranges"``: what may be asked, and its preview.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
+import msgspec
 import numpy as np
 
 from sfumato.answers import Preview, error_probability
@@ -40,8 +40,7 @@ Wanted: TypeAlias = "tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | str | i
 _CLOSE = 1e-9  # of the width of an axis: so near an edge, a number is that edge
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(msgspec.Struct, frozen=True):
     """Sums of cells: what the counts add up to, and between which whole numbers the truth lies."""
 
     value: Array
@@ -49,8 +48,7 @@ class Sums:
     high: Array
 
 
-@dataclass(frozen=True)
-class CountedCells:
+class CountedCells(msgspec.Struct, frozen=True):
     """Counts of cells, and where their errors come from.
 
     Attributes

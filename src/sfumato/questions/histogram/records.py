@@ -33,9 +33,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 
 from sfumato.answers import CountsPreview
@@ -90,8 +90,7 @@ Occupied = tuple[Array, Array]
 """The cells that hold rows, ascending, and their numbers of rows: true data."""
 
 
-@dataclass(frozen=True)
-class RecordBins:
+class RecordBins(msgspec.Struct, frozen=True):
     """How an axis is divided into bins of about equally many rows, and what each part may spend.
 
     All of it is public.

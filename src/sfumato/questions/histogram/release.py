@@ -25,6 +25,7 @@ from sfumato.answers import (
     drawn,
     error_probability,
 )
+from sfumato.basics.buffers import table_of
 from sfumato.basics.numbers import Array, Exactly, largest_remainders, sidak
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
 from sfumato.errors import UsageError, not_saved
@@ -595,11 +596,10 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         values are in the bin, such as "65 and above"; ``name_lower`` and ``name_upper`` are its
         edges. The bins at the ends also hold what lies beyond them.
         """
-        import pyarrow as pa
 
         low, high = self.interval()
         numbers = {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)}
-        return pa.table(cell_columns(self.lattice) | numbers)
+        return table_of(cell_columns(self.lattice) | numbers)
 
     def _named(self, captions: Captions) -> Self:
         return msgspec.structs.replace(self, lattice=captions.lattice(self.lattice))

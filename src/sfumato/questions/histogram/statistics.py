@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array, roots
@@ -47,8 +47,7 @@ _ROUNDING = 1e-14  # of a sum of products in doubles, relative
 Ends: TypeAlias = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class BinnedCounts:
+class BinnedCounts(msgspec.Struct, frozen=True):
     """Noisy counts along one Interval axis.
 
     Attributes

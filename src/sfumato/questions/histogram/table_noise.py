@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
@@ -53,8 +53,7 @@ largest one. What is left is bounded.
 """
 
 
-@dataclass(frozen=True)
-class IndependentNoise:
+class IndependentNoise(msgspec.Struct, frozen=True):
     """Every cell of a table has noise of its own.
 
     Attributes
@@ -135,8 +134,7 @@ class IndependentNoise:
         return cells * second, math.sqrt(square)
 
 
-@dataclass(frozen=True)
-class RangeNoise:
+class RangeNoise(msgspec.Struct, frozen=True):
     """Cells are estimated from noisy sums of bins.
 
     Attributes

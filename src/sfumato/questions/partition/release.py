@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_probability
+from sfumato.basics.buffers import column_of, ndarray_of, table_of
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
@@ -541,23 +542,22 @@ class Partition(
 
     def to_frame(self) -> pa.Table:
         """One row per box: ``axis_lower`` and ``axis_upper`` by axis, count, low, high (95%)."""
-        import pyarrow as pa
 
         low, high = self.interval()
         columns = {}
         for i, axis in enumerate(self.geometry.axes):
             columns[f"{axis.name}_lower"] = axis.scale.array(self.lower[:, i])
             columns[f"{axis.name}_upper"] = axis.scale.array(self.upper[:, i])
-        return pa.table(columns | {"count": self.counts, "low": low, "high": high})
+        return table_of(columns | {"count": self.counts, "low": low, "high": high})
 
     def in_digits(self, table: pa.Table) -> pa.Table:
         """A table like ``to_frame``; coordinates have the digits of the lattice."""
         for axis in self.lattice.grids:
             for end in (f"{axis.name}_lower", f"{axis.name}_upper"):
                 if axis.kind == "number" and end in table.column_names:
-                    rounded = np.round(table[end].to_numpy(), axis.decimals)
+                    rounded = np.round(ndarray_of(table[end]), axis.decimals)
                     at = table.column_names.index(end)
-                    table = table.set_column(at, end, [rounded])
+                    table = table.set_column(at, end, column_of(rounded))
         return super().in_digits(table)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:

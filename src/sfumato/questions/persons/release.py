@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import CountsRelease, Estimate, drawn, error_probability
+from sfumato.basics.buffers import table_of
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, not_saved, shown
@@ -311,9 +312,9 @@ class PersonsRelease(
         }
         columns |= self._columns_of("affected", list(map(self.affected, limits)), pa.int64())
         if not self.measured.kept_of:
-            return pa.table(columns)
+            return table_of(columns)
         kept = [] if self.most is None else list(map(self.kept, limits))
-        return pa.table(columns | self._columns_of("kept", kept, pa.float64()))
+        return table_of(columns | self._columns_of("kept", kept, pa.float64()))
 
     def _bin_names(self) -> list[str]:
         # Nobody is in more cells than there are.

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
+from sfumato.basics.buffers import column_of, ndarray_of, table_of
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, not_saved
@@ -577,13 +578,12 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
     def in_digits(self, table: pa.Table) -> pa.Table:
         """The table with the digits that people need; ranks by how far they may be off."""
-        import pyarrow as pa
 
         table = super().in_digits(table)
         if "rank" not in table.column_names:
             return table
-        off = table["rank_error"].to_numpy() / np.maximum(table["rows"].to_numpy(), 1)
-        ranks = super().in_digits(pa.table({"rank": table["rank"], "rank_error": off}))
+        off = ndarray_of(table["rank_error"]) / np.maximum(ndarray_of(table["rows"]), 1)
+        ranks = super().in_digits(table_of({"rank": table["rank"], "rank_error": off}))
         return table.set_column(table.column_names.index("rank"), "rank", ranks["rank"])
 
     @property
@@ -599,7 +599,6 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         which says whether the value is known, and cell_low and cell_high (see ``cells``). Releases
         of before lack rank, and have rows and known only if ``by`` is given.
         """
-        import pyarrow as pa
 
         label, axis, quantile = (index.reshape(-1) for index in np.indices(self.table.shape))
         columns: dict[str, pa.Array | Array | list[str]] = {}
@@ -617,7 +616,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         columns["high"] = scale.array(high.reshape(-1))
         if self._paid_ranks is not None:
             shares = self._paid_ranks.shares.reshape(-1)
-            columns["rank"] = pa.array(shares, mask=np.isnan(shares))
+            columns["rank"] = column_of(shares, np.isnan(shares))
         columns["rank_error"] = self.accuracy().reshape(-1)
         if self.rows is not None:
             columns["rows"] = self.rows[label]
@@ -625,14 +624,13 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         low, high = self.cells()
         columns["cell_low"] = scale.array(low.reshape(-1))
         columns["cell_high"] = scale.array(high.reshape(-1))
-        return pa.table(columns)
+        return table_of(columns)
 
     def _label_column(self, which: Array) -> pa.Array | list[str]:
         """Return the labels with these indices, as text unless all labels share one type."""
-        import pyarrow as pa
 
         if len({type(label) for label in self.labels}) == 1:
-            return pa.array(self.labels).take(pa.array(which))
+            return column_of(self.labels).take(column_of(which))
         return [str(self.labels[i]) for i in which]
 
     def _named(self, captions: Captions) -> Self:

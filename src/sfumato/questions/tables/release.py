@@ -27,6 +27,7 @@ from sfumato.answers import (
     error_probability,
     frames,
 )
+from sfumato.basics.buffers import column_of, table_of
 from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Lattice, named_axes
@@ -409,11 +410,11 @@ class TablesRelease(
             numbers = {"published": self.published()} if published else {}
             numbers |= {"count": self.values, "low": low, "high": high}
             flat = {name: column.reshape(-1) for name, column in numbers.items()}
-            return pa.table(frames.cell_columns(self._lattice_of(self.shown)) | flat)
+            return table_of(frames.cell_columns(self._lattice_of(self.shown)) | flat)
         parts = []
         for table in self.tables:
             frame = self[table].to_frame(published=published)
-            names = pa.array([named(table)] * frame.num_rows)
+            names = column_of([named(table)] * frame.num_rows)
             parts.append(frame.add_column(0, TABLE, names))
         joined = pa.concat_tables(parts, promote_options="default")
         last = [name for name in joined.column_names if name not in NUMBERS]

@@ -2,19 +2,27 @@
 
 Arrow's own ways import pandas, where it is installed, before they do anything: ``pa.array``,
 ``pa.scalar``, ``to_numpy``, ``fill_null`` and whatever takes a plain number. That is half of the
-processor time of a small release, and a scan needs none of it.
+processor time of a small release, and neither a scan nor the table of an answer needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from sfumato.basics.lazily import Deferred
 from sfumato.basics.numbers import Array
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    pc = Deferred("pyarrow.compute")
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray | Array | Sequence[object]"
 
 _TYPES = {
     np.dtype(np.bool_): pa.bool_(),
@@ -25,7 +33,7 @@ _TYPES = {
 }
 
 
-def ndarray_of(array: pa.Array, missing: float | bool | None = None) -> Array:
+def ndarray_of(array: pa.Array | pa.ChunkedArray, missing: float | bool | None = None) -> Array:
     """Return the values of an array of booleans, whole numbers or doubles: ndarray of its length.
 
     It may share the memory of the array, so it must not be written to.
@@ -39,6 +47,8 @@ def ndarray_of(array: pa.Array, missing: float | bool | None = None) -> Array:
     >>> ndarray_of(pa.array([True, None]), False).tolist()
     [True, False]
     """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
     values = _values_of(array)
     if not array.null_count:
         return values
@@ -48,9 +58,9 @@ def ndarray_of(array: pa.Array, missing: float | bool | None = None) -> Array:
     return np.where(is_valid(array), values, values.dtype.type(missing))
 
 
-def is_valid(array: pa.Array) -> Array:
+def is_valid(array: pa.Array | pa.ChunkedArray) -> Array:
     """Tell which values are not null: bool ndarray of shape (rows,)."""
-    return _values_of(array.is_valid())
+    return ndarray_of(array.is_valid())
 
 
 def array_of(values: Array, is_null: Array | None = None) -> pa.Array:
@@ -80,6 +90,49 @@ def binary_of(texts: Sequence[bytes]) -> pa.Array:
     np.cumsum(list(map(len, texts)), out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers)
+
+
+def column_of(values: Column, is_null: Array | None = None) -> pa.Array | pa.ChunkedArray:
+    """Return values as a column of a table, as ``pa.array`` gives it.
+
+    Parameters
+    ----------
+    values : Array of Arrow, ndarray or sequence
+    is_null : bool ndarray of shape (rows,), or None
+        Which values of an ndarray are null.
+
+    >>> column_of(["a", "b"]).to_pylist(), column_of(np.array(["2026-01-01"], "M8[D]")).type
+    (['a', 'b'], DataType(date32[day]))
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray):
+        return _column_of_ndarray(values, is_null)
+    types = set(map(type, values))
+    if types == {str}:
+        texts = [text.encode() for text in cast("Sequence[str]", values)]
+        return binary_of(texts).view(pa.string())
+    if types in ({int}, {float}):
+        # Whole numbers beyond 64 bits become objects of numpy, and are refused as by Arrow.
+        return _column_of_ndarray(np.array(values), is_null)
+    return pa.array(values)
+
+
+def _column_of_ndarray(values: Array, is_null: Array | None) -> pa.Array:
+    if values.dtype in _TYPES:
+        return array_of(values, is_null)
+    if values.dtype == "M8[D]" and not np.isnat(values).any():
+        return array_of(values.view(np.int64).astype(np.int32), is_null).view(pa.date32())
+    return pa.array(values, mask=is_null)
+
+
+def table_of(columns: Mapping[str, Column]) -> pa.Table:
+    """Return a table of columns, as ``pa.table`` gives it.
+
+    >>> table_of({"ward": ["a", "b"], "count": np.array([3, 4])}).to_pylist()
+    [{'ward': 'a', 'count': 3}, {'ward': 'b', 'count': 4}]
+    """
+    return pa.table({name: column_of(values) for name, values in columns.items()})
 
 
 def copy_of(text: bytes | memoryview) -> pa.Buffer:
