@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -28,6 +27,7 @@ from matplotlib.transforms import blended_transform_factory
 from sfumato.answers import Panels, Release
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import LONGEST_LABEL, number, plain, tamed_lines
+from sfumato.charts.margins import Margins
 from sfumato.charts.vector import (
     BASE,
     COLOURS,
@@ -171,7 +171,7 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
     with house():
         fig = Figure(
             figsize=((width or _width.get()) / PIXELS, height / PIXELS),
-            layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04),
+            layout=Margins(),
         )
         return fig, fig.add_subplot(axes_class=Picture)
 

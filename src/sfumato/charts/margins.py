@@ -1,0 +1,79 @@
+"""Room around a picture for its names, numbers and keys, measured once where there is one panel.
+
+The layout engine of matplotlib measures twice, and solves a system of constraints for what are four
+numbers in most pictures. Maps, whose panels keep their proportions, and several panels are left to
+it.
+"""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+PAD = 0.04
+"""Inches around everything."""
+USUAL = (0.6, 0.45, 0.1, 0.5)
+"""Inches left of the panel, below, right of it and above, in most pictures.
+
+Margins are measured where the panel has about its final size, and so its final numbers.
+"""
+
+
+class Margins(ConstrainedLayoutEngine):
+    """Place the one panel of a figure by its margins; lay out others as matplotlib does."""
+
+    def __init__(self) -> None:
+        super().__init__(w_pad=PAD, h_pad=PAD)
+
+    def execute(self, fig: Figure) -> None:
+        """Place the panels of a figure that is about to be drawn."""
+        panel = _only_panel(fig)
+        if panel is None or not _placed(fig, panel):
+            super().execute(fig)
+
+
+def _only_panel(fig: Figure) -> Axes | None:
+    """Return the one panel of a figure that holds nothing else, if it may have any proportions."""
+    if len(fig.axes) != 1 or fig.subfigs or fig.legends or fig.texts:
+        return None
+    (panel,) = fig.axes
+    is_free = panel.get_subplotspec() is not None and panel.get_aspect() == "auto"
+    return panel if is_free and panel.get_in_layout() else None
+
+
+def _placed(fig: Figure, panel: Axes) -> bool:
+    """Place a panel so that all that belongs to it fits on the figure; False: there is no room."""
+    width, height = fig.get_size_inches().tolist()
+    _place(panel, USUAL, width, height)
+    drawn = panel.get_tightbbox(fig._get_renderer(), for_layout_only=True)
+    if drawn is None:
+        return False
+    left, below, right, above = USUAL
+    margins = (
+        left - drawn.x0 / fig.dpi,
+        below - drawn.y0 / fig.dpi,
+        right + drawn.x1 / fig.dpi - width,
+        above + drawn.y1 / fig.dpi - height,
+    )
+    left, below, right, above = (max(margin, 0) + PAD for margin in margins)
+    if left + right >= width or below + above >= height:
+        return False
+    _place(panel, (left, below, right, above), width, height)
+    return True
+
+
+def _place(
+    panel: Axes, margins: tuple[float, float, float, float], width: float, height: float
+) -> None:
+    left, below, right, above = margins
+    panel.set_position(
+        (
+            left / width,
+            below / height,
+            1 - (left + right) / width,
+            1 - (below + above) / height,
+        )
+    )
+    # A panel that is placed by hand is left out of every later layout, also after it has changed.
+    panel.set_in_layout(True)
