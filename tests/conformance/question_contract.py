@@ -316,7 +316,7 @@ def has_forms(release: Release) -> None:
     if release.has_picture:
         ax = style.figure(200)[1]
         assert release.plot(ax) is ax
-    section = sections.section(release, "answer")
+    (section,) = sections.of_answers([release], ["answer"])
     assert section.title == heading_of(release)
     assert (section.accuracy is None) == (accuracy_sentence(release) is None)
     assert (section.table is None and not section.family) == (not release.has_table)

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.basics.processes import MOST_THREADS, thread_limit
 from sfumato.data import count, source
 from sfumato.data.reader import Columns, Piece, RowReader
 from sfumato.data.readers import arrow
 from sfumato.data.scan import CHUNK_ROWS
-from sfumato.data.threads import MOST_THREADS, Team, Turns, thread_limit
+from sfumato.data.threads import Team, Turns
 from sfumato.domain import Lattice, grid_axis
 from support.frames import Escaped, escaped
 from support.workers import HANG

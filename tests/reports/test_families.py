@@ -131,7 +131,7 @@ def test_the_page_is_whole_and_its_front_says_that_they_add_up(release):
 def test_names_for_people_head_the_tables():
     words = {"label_names": {"a": "Apples <b>"}, "heading": "Fruit", "measured_in": {"age": "days"}}
     release = released([["kind", "age"], ["kind", "sex"]], **words)
-    section = sections.section(release, "one")
+    (section,) = sections.of_answers([release], ["one"])
     assert section.title == "Fruit"
     assert section.table is None
     assert section.family[0].sheet.columns[1] == "Apples <b>"
@@ -142,6 +142,6 @@ def test_names_for_people_head_the_tables():
 
 
 def test_the_sentence_on_accuracy_is_one(release):
-    section = sections.section(release, "one")
+    (section,) = sections.of_answers([release], ["one"])
     assert section.accuracy.count("95%") == 1
     assert "before rounding" in section.accuracy

@@ -6,6 +6,7 @@
   answers of those questions
 * ``maps``: partitions, with ``geography``; ``cumulative`` and ``streams``: running totals
 * ``local``: reports of devices; ``risk`` and ``windows``: choices of epsilon
+* ``worker``: pictures of a page, drawn by several processes
 
 Nothing else imports matplotlib.
 """

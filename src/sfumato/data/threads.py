@@ -10,43 +10,12 @@ which Python delivers to the main thread: no thread outlives the call.
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
-import pyarrow as pa
-
-from sfumato.errors import UsageError
-
-MOST_THREADS = 64
-"""More threads than this would share little memory, and wait for each other."""
-
 T = TypeVar("T")
-
-
-def thread_limit() -> int:
-    """Read on how many threads a scan may run: ``SFUMATO_THREADS``, or one for each core.
-
-    Cores are those that this process may use; more than ``MOST_THREADS`` are never taken.
-
-    Raises
-    ------
-    UsageError
-        If the variable is no number of threads.
-    """
-    text = os.environ.get("SFUMATO_THREADS", "").strip()
-    if not text:
-        return min(int(pa.cpu_count()), MOST_THREADS)
-    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
-        raise UsageError(
-            f"SFUMATO_THREADS={text!r}",
-            "it is not a number of threads",
-            "Write it as 1 or 4, or leave it out, for one thread on each core",
-        )
-    return min(int(text), MOST_THREADS)
 
 
 class Turns(Generic[T]):

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from sfumato.answers import Panels, Release
 from sfumato.basics.text import plain
-from sfumato.charts import style
+from sfumato.charts import worker
 from sfumato.questions.histogram import HistogramRelease
 from sfumato.questions.partition.release import Partition
 
@@ -109,9 +109,4 @@ class Study:
 
 def drawn(plot: Callable[[], Panels], title: str, text: str, anchor: str) -> tuple[Markup, ...]:
     """The picture for a page, and the same for a phone. ``text`` describes it in words."""
-    made = []
-    for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
-        with style.sized(width):
-            (ax, *_) = style.panels_of(plot())
-        made.append(Markup(style.svg(style.figure_of(ax), title, text, name=f"{anchor}-{name}")))
-    return tuple(made)
+    return tuple(map(Markup, worker.pictures(plot, title, text, anchor)))

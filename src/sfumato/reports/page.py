@@ -123,7 +123,7 @@ def render(
     technical = audience == "technical"
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
     accounts = front.accounts(releases)
-    shown = list(map(sections.section, releases, anchors))
+    shown = sections.of_answers(releases, anchors)
     text = page_template(_TEMPLATE).render(
         title=title or _title(bool(releases), bool(models), limits),
         limits=limits,

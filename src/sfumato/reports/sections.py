@@ -5,7 +5,7 @@
 Where whole numbers are there, they are shown, marked as rounded, and the estimates are folded below
 them. A count that may be 0 is hatched.
 
-*One release* (``section``): picture, accuracy, table.
+*One release* (``of_answers``): picture, accuracy, table.
 
 Everything is computed from what ``Release`` declares. What a kind of release does not have, such as
 a picture, is left out.
@@ -41,7 +41,7 @@ from sfumato.answers import (
 )
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import cell, plain
-from sfumato.charts import style
+from sfumato.charts import style, worker
 from sfumato.local.clustering import PrivateKMeans
 from sfumato.privacy import ZCDP, common_cost, scope
 from sfumato.questions.persons import advice
@@ -199,11 +199,12 @@ class Section:
     title: str
     private: bool
     measure: str
-    charts: tuple[Markup, ...]
+    description: str
     facts: tuple[str, ...]
     accuracy: str | None
     table: Sheet | None
     family: tuple[FamilyTable, ...] = ()
+    charts: tuple[Markup, ...] = ()
 
     @property
     def is_map(self) -> bool:
@@ -211,8 +212,23 @@ class Section:
         return any('<g class="map" data-extent="' in chart for chart in self.charts)
 
 
-def section(release: Release, anchor: str) -> Section:
-    """Collect what the page shows of a release."""
+def of_answers(releases: Sequence[Release], anchors: Sequence[str]) -> list[Section]:
+    """The sections of all releases of a page. Pictures are drawn last, all together."""
+    shown = list(map(_undrawn, releases, anchors))
+    orders = [
+        worker.Order(release, section.title, section.description, section.anchor)
+        for release, section in zip(releases, shown, strict=True)
+        if release.has_picture
+    ]
+    charts = {
+        order.name: tuple(map(Markup, pictures))
+        for order, pictures in zip(orders, worker.drawn_together(orders), strict=True)
+    }
+    return [replace(section, charts=charts.get(section.anchor, ())) for section in shown]
+
+
+def _undrawn(release: Release, anchor: str) -> Section:
+    """Collect what the page shows of a release, but for its pictures."""
     named = release.for_people()
     accuracy = _accuracy(named)
     facts = (*([named.as_of] if named.as_of else []), *_facts(named))
@@ -224,19 +240,12 @@ def section(release: Release, anchor: str) -> Section:
         title=title,
         private=release.guarantee.private,
         measure=str(release.guarantee.measure),
-        charts=_charts(release, title, description or title, anchor),
+        description=description or title,
         facts=facts,
         accuracy=accuracy,
         table=None if family else sheet(named),
         family=family,
     )
-
-
-def _charts(release: Release, title: str, description: str, anchor: str) -> tuple[Markup, ...]:
-    """The picture for a page, and the same for a phone; none if the release cannot be drawn."""
-    if not release.has_picture:
-        return ()
-    return drawn(release.plot, title, description, anchor)
 
 
 def _accuracy(release: Release) -> str | None:
