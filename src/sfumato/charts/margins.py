@@ -46,7 +46,7 @@ def _placed(fig: Figure, panel: Axes) -> bool:
     """Place a panel so that all that belongs to it fits on the figure; False: there is no room."""
     width, height = fig.get_size_inches().tolist()
     _place(panel, USUAL, width, height)
-    drawn = panel.get_tightbbox(fig._get_renderer(), for_layout_only=True)
+    drawn = panel.get_tightbbox(for_layout_only=True)
     if drawn is None:
         return False
     left, below, right, above = USUAL
