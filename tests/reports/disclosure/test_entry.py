@@ -116,3 +116,23 @@ def test_facts_do_not_change_what_was_promised(releases):
     noted = deployment(gathered(releases), msgspec.convert({"notes": notes}, Publication))
     assert noted["mechanisms"] == plainly["mechanisms"] + "\nAdded by hand: And a prayer."
     assert noted | {"mechanisms": ""} == plainly | {"mechanisms": ""}
+
+
+def test_an_account_by_curves_states_its_total_and_how_it_adds_up(tmp_path):
+    source = sf.source(np.array([[1.0], [2.5]]), sf.Domain(x=sf.Interval(0, 4)), name="t")
+    total = sf.ApproxDP("2", "1e-6", composition="curves")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget=total) as publisher:
+        answers = [
+            publisher.release(sf.Histogram("x", bins=4), epsilon="0.02"),
+            publisher.release(sf.Histogram("x", bins=2), rho="0.001"),
+        ]
+        publisher.release(sf.Histogram("x", bins=3), epsilon="0.02")
+        evidence = gathered(answers, ledger=publisher.ledger)
+    tree = entry(evidence, Publication(), "t")
+    loss = plain(tree)["deployment"]["privacy_loss"]
+    assert loss["privacy_parameters"] == {"epsilon": 2.0, "delta": 1e-6}
+    described = loss["privacy_parameters_description"]
+    assert "private at epsilon = 2, delta = 0.000001" in described
+    assert "also paid for one further charge" in described
+    assert "has spent" not in described
+    assert "Renyi divergence" in deployment(evidence)["composition"]

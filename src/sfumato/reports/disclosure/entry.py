@@ -296,18 +296,20 @@ def _spent(evidence: Evidence) -> str:
     named = shortened(evidence.account)
     charged = written(evidence.rule, evidence.charged)
     lines = [f"The answers described here were charged {charged} to the account {named}."]
-    if evidence.book is None:
+    if evidence.by_curves is not None:
+        total = written("approx", evidence.by_curves.total)
+        lines = [f"The answers described here were charged to the account {named}."]
+        lines += [f"All that it ever pays for is private at {total}, the numbers above."]
+    elif evidence.book is None:
         lines += ["The numbers above are these charges; the account may have paid for others."]
     else:
         total = written(evidence.rule, evidence.book.total)
         spent = written(evidence.rule, evidence.book.spent)
         lines += [f"The account has spent {spent} in all, which are the numbers above."]
         lines += [f"It can never spend more than its total of {total}."]
-        if evidence.others:
-            charges = (
-                "one further charge" if evidence.others == 1 else f"{evidence.others:,} charges"
-            )
-            lines += [f"It also paid for {charges} whose answers are not described here."]
+    if evidence.others:
+        charges = "one further charge" if evidence.others == 1 else f"{evidence.others:,} charges"
+        lines += [f"It also paid for {charges} whose answers are not described here."]
     said = (
         belief.warning(evidence.loss, evidence.unit)
         or f"{belief.sentence(evidence.loss, evidence.unit)}."
@@ -399,7 +401,20 @@ RULES = {
 }
 
 
+BY_CURVES = (
+    "Bounds on the Renyi divergence of each answer are added up at several orders, which were "
+    "fixed when the account was opened. A charge is allowed while a mixture of these orders bounds "
+    "the whole by {total} (fully adaptive composition: Rogers, Roth, Ullman, Vadhan 2016; Feldman, "
+    "Zrnic 2021; Whitehouse, Ramdas, Rogers, Wu 2023). It holds also where a question and its cost "
+    "were chosen after earlier answers. Each charge is recorded before a row is read, and a charge "
+    "beyond the total is refused."
+)
+"""How an account by curves adds up."""
+
+
 def _composition(evidence: Evidence) -> str:
+    if evidence.by_curves is not None:
+        return BY_CURVES.format(total=written("approx", evidence.by_curves.total))
     return (
         f"{RULES[evidence.rule]} over all charges of the account (sequential composition). The sum "
         "holds also where a question was chosen after earlier answers (Rogers, Roth, Ullman, "

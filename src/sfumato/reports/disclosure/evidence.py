@@ -101,6 +101,11 @@ class Evidence:
         return self.releases[0].guarantee.unit
 
     @property
+    def by_curves(self) -> Account | None:
+        """The account, if the ledger says that it adds up by curves."""
+        return self.book if self.book is not None and self.book.by_curves else None
+
+    @property
     def rule(self) -> str:
         """The measure of the account."""
         return self.charges[0].rule
@@ -113,7 +118,12 @@ class Evidence:
 
     @property
     def loss(self) -> CentralMeasure:
-        """The privacy loss of the account so far; without a ledger, of these charges."""
+        """The privacy loss of the account so far; without a ledger, of these charges.
+
+        By curves it is the total: what was spent of it is no guarantee by itself.
+        """
+        if self.by_curves is not None:
+            return measure_of_money("approx", self.by_curves.total)
         # People bear the loss of all charges of an account, also of those not described here.
         return measure_of_money(self.rule, self.book.spent if self.book else self.charged)
 
@@ -180,6 +190,10 @@ def gathered(
     head = None if ledger is None else _head(ledger)
     standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
+    if book is None or not book.by_curves:
+        rules = [charge.rule for charge in charges]
+        counted = "An account counts in one measure, or by curves: give its ledger"
+        _common(rules, "measures", counted)
     return Evidence(
         releases=described,
         windows=tuple(windows),
@@ -254,8 +268,6 @@ def _charges(paid: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
         if hashes.setdefault(receipt.entry, same) != same:
             raise _edited(release, f"another receipt of entry {receipt.entry} says otherwise")
         _require_paid(release, made)
-    rules = [charge.rule for charge in charges.values()]
-    _common(rules, "measures", "An account counts in one measure: see which one was edited")
     return tuple(charges[entry] for entry in sorted(charges))
 
 
