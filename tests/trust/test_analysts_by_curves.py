@@ -112,6 +112,7 @@ def test_what_does_not_fit_or_is_not_added_up_is_refused(
         "nothing added": charge_of(
             people, COUNT, curve=(nothing, tuple(s - a for s, a in zip(state, added, strict=True)))
         ),
+        "the key of a widening": charge_of(people, COUNT, key="(widened)"),
         "another cost": charge_of(
             people, COUNT, cost=(1, 0), spent=(10**8 + 1, 0), own=(10**8 + 1, 0)
         ),

@@ -168,6 +168,7 @@ BEGIN
   SELECT kind INTO last_kind FROM entries WHERE account = added.account AND entries.key = added.key ORDER BY sequence + 0 DESC LIMIT 1;
   RETURN CASE
     WHEN added.kind NOT IN ('bind', 'reserve', 'resume', 'abandon', 'store', 'hand') THEN 'only the custodian enters this'
+    WHEN added.key = '(widened)' THEN 'the ledger uses this key'
     WHEN added.spender <> CASE added.kind WHEN 'reserve' THEN session_user::text ELSE '' END THEN 'a charge is its spender''s own'
     WHEN added.kind IN ('resume', 'abandon', 'store') AND first.spender IS DISTINCT FROM session_user::text
       THEN 'the charge is another spender''s'
