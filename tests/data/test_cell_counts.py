@@ -52,6 +52,27 @@ def test_counters_are_widened_before_they_overflow(monkeypatch: pytest.MonkeyPat
     )
 
 
+def test_counts_of_many_cells_stay_as_narrow_as_they_were_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cube of 2^26 cells then takes the memory once, and not three times."""
+    monkeypatch.setattr("sfumato.data.packed_counts.WIDE_CELLS", 3)
+    tally = DenseCounts(Packing(LINE))
+    tally.add([np.array([1, 3, 3])])
+    cube = tally.cube()
+    assert cube.counts.dtype == np.int32
+    assert np.shares_memory(cube.counts, tally._counts)
+    coarse = Lattice((GridAxis("a", 0.0, 1.0, 2),))
+    assert cube.on(coarse).counts.tolist() == [1, 2]
+    # With so many rows, the sum of two parts would not fit.
+    tally._rows = 2**31 - 1
+    tally._counts[0] = 2**31 - 1
+    (twice,) = {int((cube + cube).counts[0]) for cube in [tally.cube()]}
+    assert twice == 2**32 - 2
+    tally._rows = 2**31
+    assert tally.cube().counts.dtype == np.int64
+
+
 # --- sums -----------------------------------------------------------------------------------------
 
 LINE = Lattice((GridAxis("a", 0.0, 1.0, 4),))

@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.answers import Needs, Summed
 from sfumato.basics.numbers import Array
-from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, Lattice, LatticeAxis
+from sfumato.domain import DENSE_LIMIT, DROPPED, WIDE_CELLS, Cube, Lattice, LatticeAxis
 
 # --- packing --------------------------------------------------------------------------------------
 
@@ -238,7 +238,8 @@ class DenseCounts:
     def cube(self) -> Cube:
         """Give the counts, and the sums where there are values."""
         sums = np.ascontiguousarray(self._sums.T) if self._columns else None
-        counts = self._counts.astype(np.int64, copy=False)
+        is_narrow = len(self._counts) > WIDE_CELLS and self._rows < 2**31
+        counts = self._counts.view(np.int32) if is_narrow else self._counts.astype(np.int64)
         return Cube(self._packing.lattice, counts, sums=sums, summed=self._summed)
 
 

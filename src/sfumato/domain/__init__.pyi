@@ -17,6 +17,7 @@ from .conditions import as_written as as_written
 from .conditions import conditions_of as conditions_of
 from .conditions import in_words as in_words
 from .cube import DENSE_LIMIT as DENSE_LIMIT
+from .cube import WIDE_CELLS as WIDE_CELLS
 from .cube import Cube as Cube
 from .cube import KeyColumn as KeyColumn
 from .cube import KeyList as KeyList

@@ -17,6 +17,8 @@ from sfumato.domain.lattice import DROPPED, GridAxis, Label, Lattice
 from sfumato.errors import InternalError, UsageError, printable
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
+WIDE_CELLS = 2**24
+"""Counts of up to so many cells have 64 bits; those of more may have 32, as they were counted."""
 
 
 class KeyColumn(Protocol):
@@ -51,7 +53,8 @@ class Cube:
     ----------
     lattice : Lattice
     counts : int64 ndarray of shape (lattice.size,) when dense, of shape (occupied,) when sparse
-        The last axis runs fastest.
+        The last axis runs fastest. Of int32, if there are more than ``WIDE_CELLS`` cells, and
+        fewer than 2^31 rows in all: no sum of the counts overflows.
     coordinates : int64 ndarray of shape (occupied, axes), or None when dense
         Sorted, distinct.
     keys : dict
@@ -147,7 +150,8 @@ class Cube:
         if not same_sums or self.summed != other.summed:
             raise InternalError("Cubes with sums of different values cannot be added.")
         if self.coordinates is None or other.coordinates is None:
-            added = Cube._of_totals(self.lattice, self._totals + other._totals)
+            totals = self._totals.astype(np.int64, copy=False) + other._totals
+            added = Cube._of_totals(self.lattice, totals)
             return replace(added, summed=self.summed)
         if self.keys or other.keys:
             return self._renamed(other)._plus(other._renamed(self))

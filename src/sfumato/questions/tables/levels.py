@@ -339,10 +339,14 @@ class Nesting:
 
     def margin(self, values: Array, table: Margin, margin: Margin) -> Array:
         """Sum a table's array to the array of one of its margins."""
-        for axis, (level, lower) in enumerate(zip(table, margin, strict=True)):
-            if lower == 0 and level:
-                values = values.sum(axis=axis, keepdims=True)
-            elif lower < level:
+        levels = list(zip(table, margin, strict=True))
+        whole = [axis for axis, (level, lower) in enumerate(levels) if lower == 0 and level]
+        # The longest runs first: least is then held between two sums. Narrow counts stay narrow,
+        # since those of a large cube do not overflow.
+        for run in sorted(_runs(whole), key=len, reverse=True):
+            values = values.sum(axis=run, dtype=values.dtype, keepdims=True)
+        for axis, (level, lower) in enumerate(levels):
+            if 0 < lower < level:
                 starts = self.first_descendants(axis, lower, level)
                 values = np.add.reduceat(values, starts, axis=axis)
         return values
@@ -585,6 +589,21 @@ class Chains:
                 f"Name one of them: every {levels[1]} lies in one {levels[0]}",
             )
         return chain.index(levels[0]) + 1 if levels else 0
+
+
+def _runs(axes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return increasing numbers in runs of neighbours, which numpy sums as if they were one axis.
+
+    >>> _runs([0, 1, 4])
+    [(0, 1), (4,)]
+    """
+    runs: list[tuple[int, ...]] = []
+    for axis in axes:
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1] = (*runs[-1], axis)
+        else:
+            runs.append((axis,))
+    return runs
 
 
 def _fanouts(chain: Sequence[LatticeAxis]) -> tuple[tuple[int, ...], ...]:
