@@ -86,7 +86,7 @@ def draw_recommendation(advice: Recommendation, ax: Axes | None) -> Axes:
     ax.set_ylabel("error per number")
     style.count_axis(ax.yaxis)
     keys = [*ax.get_lines()[:3], mark]
-    style.legend(ax, keys, style.plain(advice.question, 60), columns=4)
+    style.legend(ax, keys, f"{style.plain(advice.question, 60)}. {advice.nearness}", columns=4)
     return ax
 
 

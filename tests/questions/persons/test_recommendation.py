@@ -63,6 +63,12 @@ def test_it_says_what_it_rests_on() -> None:
     assert found.unit == sf.Unit(found.limit, person="rider")
     assert f"rows_per_person={found.limit}" in str(found)
     assert "spends" not in str(found)
+    assert found.times_best >= 1
+    assert found.nearness in str(found)
+    assert found.nearness.startswith("Of the distributions that fit the noisy counts, ")
+    assert "guarantee" not in found.nearness
+    shown = found.plot().get_legend().get_title().get_text()
+    assert found.nearness in " ".join(shown.split())
     assert found.plot().get_ylabel() == "error per number"
 
 
@@ -320,7 +326,8 @@ def figures_of(epsilon: str, sizes: tuple[int, ...], draws: int) -> dict[str, fl
     }
 
 
-REACHED = {"0.05": 1.15, "0.1": 1.08, "0.3": 1.02, "1": 1.01}
+# At epsilon .05 three hundred persons are hardly seen: of the larger sizes alone it is 1.1.
+REACHED = {"0.05": 1.25, "0.1": 1.12, "0.3": 1.05, "1": 1.02}
 
 
 @pytest.mark.parametrize(("law", "n"), [("one row", 300), ("lognormal (1, 1)", 1_000)])

@@ -273,8 +273,7 @@ class Recommendation:
                 f"For {self.question} at {self.cost} the mean error per number, counted in "
                 f"{self.noun}, is about {_short(self.error)}: {_short(noise)} of noise, and "
                 f"{_short(self.error - noise)} left out.",
-                "Of the distributions that fit the noisy counts, this limit is within "
-                f"{self.times_best:.2f} times the best limit's error in {CONFIDENCE:.0%}.",
+                self.nearness,
                 self._what_it_keeps,
                 "The limit follows from a release that was paid for, so it is public.",
             ]
@@ -299,6 +298,15 @@ class Recommendation:
                 )
             case "rows_per_cell":
                 return f"Take at most {self.limit:,} rows of each {who} in a cell: {settings}."
+
+    @property
+    def nearness(self) -> str:
+        """How near to the best limit's error this one leads, in one sentence."""
+        times = math.ceil(100 * self.times_best - 1e-9) / 100
+        return (
+            f"Of the distributions that fit the noisy counts, this limit is within {times:.2f} "
+            f"times the best limit's error in {CONFIDENCE:.0%}."
+        )
 
     @property
     def _what_it_keeps(self) -> str:
