@@ -146,7 +146,7 @@ def test_weights_give_the_clipped_value_at_every_knot(points: int) -> None:
 
 # --- how far a chosen clip is from the best -------------------------------------------------------
 
-BASIS = Basis("hats", 2**19)
+BASIS = Basis("hats", 2**28)
 Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -291,8 +291,10 @@ def test_chosen_clips_reach_their_figures(evidence: Callable[[str, object], None
     evidence("chosen_clips", {"figures": figures, "relative errors of means": tables})
     assert figures["plain"]["chosen over best"]["median"] <= 1.67
     assert figures["mostly zeros"]["chosen over best"]["worst"] <= 8
+    assert figures["held out"]["chosen over best"]["median"] <= 2
+    # Heavy tails with many rows, where the declared bound is hardly worse than the best clip.
     for family in ("plain", "mostly zeros", "held out", "real columns"):
-        assert figures[family]["chosen over declared"]["worst"] <= 1.2
+        assert figures[family]["chosen over declared"]["worst"] <= 1.6
 
 
 # --- intervals ------------------------------------------------------------------------------------
