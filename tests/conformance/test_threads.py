@@ -14,10 +14,12 @@ from conformance.kinds import KINDS, people
 from data import random_tables
 from sfumato.answers import Summed
 from sfumato.answers.counts import Needs
+from sfumato.data import check as check_module
 from sfumato.data import count, source
+from sfumato.data.check import check
 from sfumato.data.readers import arrow, csv_rows
 from sfumato.domain import Cube, GridAxis
-from sfumato.domain.domain import Domain, Keys
+from sfumato.domain.domain import Categories, Domain, Interval, Keys
 from sfumato.domain.lattice import KeyAxis, Lattice
 
 ROWS = people(500, seed=5)
@@ -161,3 +163,45 @@ def test_the_cubes_of_persons_in_cells_of_unknown_keys_are_the_same(
     data = KINDS["parquet, many row groups"](ROWS, tmp_path)
     limits = reader_contract.LIMITS[4]
     same_on_all_threads(lambda: data, [need], WORDS, apart=True, **limits)
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory"),
+    [("parquet, many row groups", "1G"), ("csv", "20K"), ("csv, several", "1G"), ("pandas", "20K")],
+)
+@pytest.mark.parametrize("limits", reader_contract.LIMITS)
+def test_a_check_says_the_same(
+    limits: dict[str, Any],
+    kind: str,
+    memory: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What axes, questions and persons lose, and what is lost in reading text."""
+    monkeypatch.setenv("SFUMATO_MEMORY", memory)
+    # Which rows a person keeps depends on a key, and so may their number.
+    monkeypatch.setattr(check_module, "fresh_key", lambda: reader_contract.KEYS[0])
+    data = KINDS[kind](ROWS, tmp_path)
+    narrow: dict[str, Any] = {"x": Interval(0, 1), "word": Categories(["a"])}
+    if "csv" in kind:
+        # No price is a date: all of them are lost in reading.
+        narrow["price"] = Interval("2020-01-01", "2021-01-01")
+    domain = Domain(**{**random_tables.DOMAIN, **narrow})
+    needs = ROWS_ALONE[1:3] if "norm_per_person" in limits else ROWS_ALONE
+    questions = [(str(number), need) for number, need in enumerate(needs)]
+    said = []
+    for threads in (1, 2, 5):
+        monkeypatch.setenv("SFUMATO_THREADS", str(threads))
+        told: list[int] = []
+        whole = check(source(data, domain, **limits))
+        several = check(
+            source(data, random_tables.DOMAIN, **limits),
+            questions,
+            lambda rows, _: told.append(rows),  # noqa: B023
+        )
+        assert told == sorted(told)
+        assert told[-1] == several.rows == len(ROWS)
+        said.append((whole, str(whole), several, str(several)))
+    assert any(axis.below or axis.above for axis in whole.axes)
+    assert any(axis.n_labels > 1 for axis in whole.axes)
+    assert all(words == said[0] for words in said)

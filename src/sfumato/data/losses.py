@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
-from sfumato.data.bounding import CellBounder, fresh_key
+from sfumato.data.bounding import CellBounder
+from sfumato.data.buffers import array_of, is_valid, ndarray_of
 from sfumato.data.cells import CellsOfColumn, cells_of
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.external_partitions import Records
@@ -367,26 +368,28 @@ class AxisLosses:
 
     def add(self, column: pa.Array) -> Array:
         """Count a column; say which rows have a cell: bool ndarray of shape (rows,)."""
-        cells = self._cells(column)
+        if isinstance(self._axis, LabelAxis):
+            return self._add_labels(column, self._axis)
+        if isinstance(self._axis, KeyAxis):
+            is_missing = ~is_valid(column)
+        else:
+            values = numbers(column, self._axis.time)
+            is_missing = np.isnan(values)
+            lower, end = self._ends
+            self._rows[BELOW] += np.count_nonzero(values < lower)
+            self._rows[ABOVE] += np.count_nonzero(values >= end)
+        self._rows[MISSING] += np.count_nonzero(is_missing)
+        return np.ones(len(column), bool) if self._has_cell[MISSING] else ~is_missing
+
+    def _add_labels(self, column: pa.Array, axis: LabelAxis) -> Array:
+        assert self._labels is not None
+        # Listed labels come first, then those that are not, then missing values.
+        cells = np.maximum(self._labels(column) - (axis.n_listed - 1), WITHIN)
         self._rows += np.bincount(cells, minlength=len(self._rows))
         unlisted = cells == UNLISTED
         if unlisted.any() and not self._spans:
             self._add_unlisted(column, unlisted)
-        return np.asarray(self._has_cell[cells])
-
-    def _cells(self, column: pa.Array) -> Array:
-        """Find the cells of a column: int64 ndarray of shape (rows,)."""
-        axis = self._axis
-        if isinstance(axis, KeyAxis):
-            return np.where(column.is_valid().to_numpy(zero_copy_only=False), WITHIN, MISSING)
-        if isinstance(axis, LabelAxis):
-            assert self._labels is not None
-            # Listed labels come first, then those that are not, then missing values.
-            cells = self._labels(column)
-            return np.asarray(np.maximum(cells - (axis.n_listed - 1), WITHIN))
-        values = numbers(column, axis.time)
-        places = np.searchsorted(self._ends, values, side="right")
-        return np.where(np.isnan(values), MISSING, np.array([BELOW, WITHIN, ABOVE])[places])
+        return np.asarray(self._has_cell.take(cells))
 
     @property
     def _spans(self) -> bool:
@@ -397,12 +400,23 @@ class AxisLosses:
         """Count the rows of each label that is not listed."""
         encoded = dictionary_of(column)
         # A missing value is not among the unlisted rows, so the 0 in its place is not counted.
-        indices = encoded.indices.cast(pa.int64()).fill_null(0).to_numpy()
-        n_rows = np.bincount(indices[unlisted])
-        labels = values_of(encoded.dictionary)
-        for index in np.flatnonzero(n_rows):
-            label = OTHER_NUMBER if labels[index] == self._stand_in else str(labels[index])
-            self._seen[_brief(label)] += int(n_rows[index])
+        n_rows = np.bincount(ndarray_of(encoded.indices, 0)[unlisted])
+        present = np.flatnonzero(n_rows)
+        labels = values_of(encoded.dictionary.take(array_of(present)))
+        for value, rows in zip(labels, n_rows[present].tolist(), strict=True):
+            label = OTHER_NUMBER if value == self._stand_in else str(value)
+            self._seen[_brief(label)] += rows
+        self._forget_rare_labels()
+
+    def merge(self, other: AxisLosses) -> None:
+        """Add what another thread counted of other rows."""
+        self._rows += other._rows
+        self._seen += other._seen
+        self._n_labels = max(self._n_labels, other._n_labels)
+        self._exact &= other._exact
+        self._forget_rare_labels()
+
+    def _forget_rare_labels(self) -> None:
         self._n_labels = max(self._n_labels, len(self._seen))
         # Memory is bounded: the rarer half is forgotten, and the counts become lower bounds.
         if len(self._seen) > 2 * MOST_LABELS:
@@ -416,9 +430,11 @@ class AxisLosses:
         """
         axis = self._axis
         nearest = _Nearest(axis.listed if isinstance(axis, LabelAxis) else ())
+        # Of labels with as many rows, the order must not depend on which of them was read first.
+        frequent = sorted(self._seen.items(), key=lambda seen: (-seen[1], seen[0][0]))
         labels = [
             Unmatched(text + "..." * bool(digest), n_rows, nearest(text))
-            for (text, digest), n_rows in self._seen.most_common(None if all_labels else SHOWN)
+            for (text, digest), n_rows in frequent[: None if all_labels else SHOWN]
         ]
         _, unmatched, missing, below, above = self._rows.tolist()
         return AxisCheck(
@@ -488,12 +504,18 @@ class PersonLosses(NamedTuple):
 
 
 class PersonCounter(PersonRecords[None]):
-    """Counts the rows of each person that each question could count."""
+    """Counts the rows of each person that each question could count.
+
+    Attributes
+    ----------
+    totals : int64 ndarray of shape (questions, 3)
+        What ``PersonLosses`` counts, of the persons that were finished.
+    """
 
     def __init__(self, limit: int, n_questions: int) -> None:
         super().__init__()
         self._most = limit
-        self._totals = np.zeros((n_questions, 3), np.int64)
+        self.totals = np.zeros((n_questions, 3), np.int64)
 
     def add(self, tokens: list[Array], counted: list[Array]) -> None:
         """Take a batch of rows, all of which have a person.
@@ -509,11 +531,9 @@ class PersonCounter(PersonRecords[None]):
             self._add(tokens, [which.astype(np.int64) for which in counted])
 
     def per_question(self) -> list[PersonLosses]:
-        """Count what the persons of each question lose."""
-        for _ in self.of_persons():
-            pass
+        """Tell what the persons of each question lose, once all are finished."""
         return [
-            PersonLosses(kept, persons, beyond) for kept, persons, beyond in self._totals.tolist()
+            PersonLosses(kept, persons, beyond) for kept, persons, beyond in self.totals.tolist()
         ]
 
     def _finished(self, records: Records, splits: int) -> None:
@@ -521,7 +541,7 @@ class PersonCounter(PersonRecords[None]):
         numbers = self._reduced(records, splits)[self._n_tokens :]
         for question, n_rows in enumerate(numbers):
             kept = np.minimum(n_rows, self._most).sum()
-            self._totals[question] += kept, (n_rows > 0).sum(), (n_rows > self._most).sum()
+            self.totals[question] += kept, (n_rows > 0).sum(), (n_rows > self._most).sum()
 
     def _reduced(self, records: Records, splits: int) -> Records:
         return joined_by(records, self._n_tokens)
@@ -542,12 +562,17 @@ class CellPersonCounter(CellBounder):
     """The same under limits by cell, for one question.
 
     No row is forgotten before the end: who loses rows can be told only where all of them are seen.
+
+    Attributes
+    ----------
+    totals : int64 ndarray of shape (3,)
+        What ``PersonLosses`` counts, of the persons that were finished.
     """
 
-    def __init__(self, needs: Needs, unit: Unit) -> None:
+    def __init__(self, key: bytes, needs: Needs, unit: Unit) -> None:
         assert unit.limits is not msgspec.UNSET
-        super().__init__(fresh_key(), needs, unit)
-        self._totals = np.zeros(3, np.int64)
+        super().__init__(key, needs, unit)
+        self.totals = np.zeros(3, np.int64)
         all_rows = unit.rows_per_person == MOST_ROWS
         rows = [] if all_rows else [f"at most {unit.rows_per_person:,} rows"]
         limits = unit.limits
@@ -556,10 +581,8 @@ class CellPersonCounter(CellBounder):
         self._words = ", ".join([*rows, *limits.in_words()])
 
     def losses(self) -> PersonLosses:
-        """Count what the persons of the question lose."""
-        for _ in self.of_persons():
-            pass
-        kept, persons, beyond = self._totals.tolist()
+        """Tell what the persons of the question lose, once all are finished."""
+        kept, persons, beyond = self.totals.tolist()
         return PersonLosses(kept, persons, beyond, self._words)
 
     def _finished(self, records: Records, splits: int) -> list[Array]:
@@ -569,7 +592,7 @@ class CellPersonCounter(CellBounder):
         persons = person_numbers(rows.tokens)
         n_rows = np.bincount(persons)
         n_kept = np.bincount(persons[kept], minlength=len(n_rows))
-        self._totals += len(kept), len(n_rows), (n_kept < n_rows).sum()
+        self.totals += len(kept), len(n_rows), (n_kept < n_rows).sum()
         return []
 
     def _reduced(self, records: Records, splits: int) -> Records:

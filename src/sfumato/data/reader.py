@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,6 +111,17 @@ class Losses:
     not_utf8: Counter[str] = field(default_factory=Counter)
     forms: Counter[tuple[str, str]] = field(default_factory=Counter)
     types: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, other: Losses) -> None:
+        """Add what was lost in reading other rows; several threads may do so at once."""
+        with self._lock:
+            self.wrong_length += other.wrong_length
+            self.unended += other.unended
+            self.unparsed += other.unparsed
+            self.not_utf8 += other.not_utf8
+            self.forms += other.forms
+            self.types += other.types
 
 
 class Reader(ABC):
@@ -277,6 +289,15 @@ class RowReader(Reader):
         by whatever thread is free, and never by two threads at once.
         """
         return [partial(self.batches, columns)]
+
+    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterable[Piece]:
+        """Give the table in the same parts, and add to ``losses`` what is lost in reading them.
+
+        As it stands, in one part, unless the table loses nothing.
+        """
+        if type(self).batches_noting is RowReader.batches_noting:
+            return self.pieces(columns)
+        return [partial(self.batches_noting, columns, losses)]
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Give all rows, and add to ``losses`` what is lost in reading text or Python objects.

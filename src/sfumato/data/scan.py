@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -99,23 +100,17 @@ def cubes_of_pieces(
     threads : int
         How many may be used.
     """
-    keep_freed_arrays()
-    turns = Turns(pieces)
-    ahead = guarded(scan.name, lambda: list(islice(turns, 2)))
-    n_threads = min(threads, _most_threads(scan)) if len(ahead) > 1 else 1
+    types = KnownTypes(scan.name, scan.columns, scan.unit.person)
+    reading = Reading(scan.name, types, pieces)
+    n_threads = reading.worth(min(threads, _most_threads(scan)))
     several: list[PartialCounts] = []
+    team = Team()
     try:
         # One by one, so that those that were made are closed even if the next cannot be made.
         several += (PartialCounts(scan, n_threads) for _ in range(n_threads))
-        team = Team()
-        told = RowsTold(several, progress)
-        counting = Counting(scan, Turns(chain(ahead, turns)), team)
+        reading.add_to(several, team, progress)
         first, *others = several
-        work = [partial(counting.add_all, first, told.tell)]
-        team.work([*work, *(partial(counting.add_all, counts) for counts in others)])
-        told.tell()
-        numbers: list[RenumberedKeys] = [{}]
-        numbers += (guarded(scan.name, first.key_numbers_of, counts) for counts in others)
+        numbers = numbers_of_keys(scan.name, [counts.locator for counts in several])
         if scan.unit.person is not None:
             _join_records(several, numbers)
             team.work([partial(_add_remaining, counts, team) for counts in several])
@@ -184,13 +179,6 @@ class PartialCounts:
         for tally in self.tallies:
             tally.count(tally.take(cells, rows))
 
-    def key_numbers_of(self, other: PartialCounts) -> RenumberedKeys:
-        """Number the keys that another thread saw as well, and give their numbers here."""
-        return {
-            axis: numbers.numbers_of(other.locator.key_numbers[axis])
-            for axis, numbers in self.locator.key_numbers.items()
-        }
-
     def merge(self, other: PartialCounts, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of other rows; nothing is remembered any more."""
         for own, its in zip(self.tallies, other.tallies, strict=True):
@@ -210,24 +198,85 @@ class PartialCounts:
             tally.close()
 
 
-class Counting:
-    """What the threads of a scan share while they read: the pieces, and the types seen so far."""
+class Part(Protocol):
+    """What one thread makes of the rows that it reads.
 
-    def __init__(self, scan: Scan, pieces: Turns[Piece], team: Team) -> None:
-        self._scan = scan
-        self._pieces = pieces
-        self._team = team
-        self._types = KnownTypes(scan.name, scan.columns, scan.unit.person)
+    Attributes
+    ----------
+    locator : RowLocator
+    rows_done : int
+        How many rows were given to it.
+    """
 
-    def add_all(self, counts: PartialCounts, told: Callable[[], None] | None = None) -> None:
-        """Count pieces as long as there are any, chunk by chunk."""
-        name = self._scan.name
-        for chunk in guarded_batches(name, _chunks, self._types, self._pieces, counts.locator):
-            guarded(name, counts.add, chunk)
+    locator: RowLocator
+    rows_done: int
+
+    def add(self, chunk: pa.RecordBatch, /) -> None:
+        """Take a chunk."""
+
+
+class Reading:
+    """What the threads of a scan share while they read: the pieces, and the types seen so far.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the table.
+    types : KnownTypes
+    pieces : iterable of callables
+    """
+
+    def __init__(self, name: str, types: KnownTypes, pieces: Iterable[Piece]) -> None:
+        keep_freed_arrays()
+        self._name = name
+        self._types = types
+        turns = Turns(pieces)
+        ahead = guarded(name, lambda: list(islice(turns, 2)))
+        self._is_one = len(ahead) < 2
+        self._pieces = Turns(chain(ahead, turns))
+
+    def worth(self, threads: int) -> int:
+        """Return on how many of some threads it is worth to read: on one, if there is one piece."""
+        return 1 if self._is_one else threads
+
+    def add_to(
+        self, several: Sequence[Part], team: Team, progress: Callable[[int], None] | None
+    ) -> None:
+        """Read all pieces, each on the next free thread, of which each has a part of its own."""
+        told = RowsTold(several, progress)
+        first, *others = several
+        work = [partial(self._add_all, first, team, told.tell)]
+        team.work([*work, *(partial(self._add_all, part, team) for part in others)])
+        told.tell()
+
+    def _add_all(self, part: Part, team: Team, told: Callable[[], None] | None = None) -> None:
+        """Take pieces as long as there are any, chunk by chunk."""
+        chunks = guarded_batches(self._name, _chunks, self._types, self._pieces, part.locator)
+        for chunk in chunks:
+            guarded(self._name, part.add, chunk)
             if told is not None:
                 told()
-            if self._team.is_ending:
+            if team.is_ending:
                 return
+
+
+def numbers_of_keys(name: str, locators: Sequence[RowLocator]) -> list[RenumberedKeys]:
+    """Number the keys that all threads saw as the first one does.
+
+    Returns
+    -------
+    list of mappings
+        Of each thread, the new numbers of its keys: for the first, none.
+    """
+    first, *others = locators
+    return [{}, *(guarded(name, _numbers_in, first, other) for other in others)]
+
+
+def _numbers_in(first: RowLocator, other: RowLocator) -> RenumberedKeys:
+    return {
+        axis: numbers.numbers_of(other.key_numbers[axis])
+        for axis, numbers in first.key_numbers.items()
+    }
 
 
 def _join_records(several: Sequence[PartialCounts], key_numbers: Sequence[RenumberedKeys]) -> None:
@@ -250,9 +299,7 @@ def _add_remaining(counts: PartialCounts, team: Team) -> None:
 class RowsTold:
     """Tells whoever asked for it how many rows all threads have done."""
 
-    def __init__(
-        self, several: Sequence[PartialCounts], progress: Callable[[int], None] | None
-    ) -> None:
+    def __init__(self, several: Sequence[Part], progress: Callable[[int], None] | None) -> None:
         self._several = several
         self._progress = progress
         self._told = 0

@@ -226,17 +226,19 @@ class CsvFile(TextFile):
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted, and add to ``losses`` what is lost in reading them."""
-        header = self._header()
-        form = self._form(header, columns)
-        for rows in self._rows(header, losses):
-            yield from self._parsed(rows, form, columns, losses)
+        for piece in self.pieces_noting(columns, losses):
+            yield from piece()
 
     def pieces(self, columns: Columns) -> Iterator[Piece]:
         """Give the text in pieces of whole rows, which are parsed by whoever calls them."""
+        return self.pieces_noting(columns, Losses())
+
+    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
+        """Give the same pieces, and add to ``losses`` what is lost in reading them."""
         header = self._header()
         form = self._form(header, columns)
-        for rows in self._rows(header, Losses()):
-            yield partial(self._parsed, rows, form, columns, Losses())
+        for rows in self._rows(header, losses):
+            yield partial(self._parsed, rows, form, columns, losses)
 
     def _form(self, header: Header, columns: Columns) -> RowForm:
         types = quick_types(columns, self._options)
@@ -249,11 +251,14 @@ class CsvFile(TextFile):
     def _parsed(
         self, rows: pa.Buffer, form: RowForm, columns: Columns, losses: Losses
     ) -> Iterator[pa.RecordBatch]:
-        for batch in read_rows(rows, form, losses).to_batches():
+        # Other threads read other pieces meanwhile.
+        own = Losses()
+        for batch in read_rows(rows, form, own).to_batches():
             values = [
-                self._values(batch[name], name, column, losses) for name, column in columns.items()
+                self._values(batch[name], name, column, own) for name, column in columns.items()
             ]
             yield pa.RecordBatch.from_arrays(values, names=form.wanted)
+        losses.add(own)
 
     def _values(self, read: pa.Array, name: str, column: Column, losses: Losses) -> pa.Array:
         if pt.is_float64(read.type):
@@ -300,7 +305,7 @@ class CsvFile(TextFile):
 
     def _rows(self, header: Header, losses: Losses) -> Iterator[pa.Buffer]:
         def dropped() -> None:
-            losses.unended += 1
+            losses.add(Losses(unended=1))
 
         with self._open() as stream:
             read_up_to(stream, header.n_bytes)

@@ -123,7 +123,11 @@ class FileInFolders(RowReader):
 
     def pieces(self, columns: Columns) -> Iterator[Piece]:
         """Give the pieces of the file, with the folders' columns."""
-        for piece in self._file.pieces(self._in_file_or_first(columns)):
+        return self.pieces_noting(columns, Losses())
+
+    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
+        """Give the same pieces, and add to ``losses`` what is lost in reading them."""
+        for piece in self._file.pieces_noting(self._in_file_or_first(columns), losses):
             yield partial(self._completed, piece, columns)
 
     def _completed(self, piece: Piece, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -572,10 +576,14 @@ class Files(RowReader):
 
     def pieces(self, columns: Columns) -> Iterator[Piece]:
         """Give the pieces of each file."""
+        return self.pieces_noting(columns, Losses())
+
+    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
+        """Give the same pieces, and add to ``losses`` what is lost in reading them."""
         parts = self.parts()
         id_type = self._id_type(parts, columns)
         for part in parts:
-            for piece in guarded_batches(part.name, part.pieces, columns):
+            for piece in guarded_batches(part.name, part.pieces_noting, columns, losses):
                 yield partial(self._of_part, part.name, piece, id_type)
 
     def _of_part(
