@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
+from sfumato.basics.processes import thread_limit
 from sfumato.data.bounding import fresh_key
 from sfumato.data.cells import RowLocator
 from sfumato.data.fields import sentence
@@ -48,7 +49,7 @@ from sfumato.data.reader import (
 )
 from sfumato.data.scan import Reading, numbers_of_keys
 from sfumato.data.schema import KnownTypes
-from sfumato.data.threads import Team, thread_limit
+from sfumato.data.threads import Team
 from sfumato.domain import Lattice, LatticeAxis, grid_axis
 from sfumato.errors import DataError, without_frames
 
