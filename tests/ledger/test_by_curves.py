@@ -331,15 +331,24 @@ def lived_in(path: Path) -> tuple[int, str]:
         return book.verify().head
 
 
-def test_curves_move_with_the_ledger(tmp_path: Path) -> None:
+@pytest.mark.parametrize("through", ["a file", "a server"])
+def test_curves_move_with_the_ledger(tmp_path: Path, through: str) -> None:
     head = lived_in(tmp_path / "budget.db")
+    source: SQLiteStore | PostgresStore = SQLiteStore(tmp_path / "budget.db")
+    if through == "a server":
+        server = PostgresStore(postgres.address(), schema=schema_of(tmp_path))
+        migrate(source, server)
+        assert Book(server).verify(head).ok
+        source = server
     there = SQLiteStore(tmp_path / "there.db")
-    migrate(SQLiteStore(tmp_path / "budget.db"), there)
+    migrate(source, there)
+    source.close()
     there.close()
     with open_ledger(tmp_path / "there.db") as book:
         assert book.verify(head).ok
         assert charged(book, "a", spender="ann").stored == b"noisy"
         charged(book, "b", spender="ann")
+        assert book.verify().ok
 
 
 # --- other programs, and edits --------------------------------------------------------------------
