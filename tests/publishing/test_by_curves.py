@@ -86,3 +86,12 @@ def test_an_account_by_sums_says_what_is_left(tmp_path: Path) -> None:
             "  left: epsilon = 2",
             "  100 more counts at epsilon 0.02",
         ]
+
+
+def test_a_preview_says_how_many_such_answers_the_account_can_pay(pub: sf.Publisher) -> None:
+    said = str(pub.preview(sf.Histogram("age", bins=4), epsilon="0.02"))
+    assert "account 'a' can pay 423 such answers (by sums 100)" in said
+    pub.release(sf.Histogram("age", bins=4), epsilon="1")
+    said = str(pub.preview(sf.Histogram("age", bins=4), rho="0.001"))
+    assert "such answers" in said
+    assert "by sums" not in said

@@ -29,10 +29,13 @@ class _MayRemark(ExplainedStruct, frozen=True, kw_only=True):
         Which whole numbers lie in bins, where there is something to say of them, axis by axis.
     advice : str or UNSET
         Which question tells how much the limits on a person leave out, and its price.
+    payable : str or UNSET
+        How many such answers the account can pay, where it adds up by curves.
     """
 
     whole_numbers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     advice: str | msgspec.UnsetType = msgspec.UNSET
+    payable: str | msgspec.UnsetType = msgspec.UNSET
 
 
 @explained_methods
@@ -102,8 +105,8 @@ class Preview(_MayRemark, frozen=True):
         of_bins = () if self.whole_numbers is msgspec.UNSET else self.whole_numbers
         told = scope(self.unit).rstrip(".")
         told = f"{told[:1].lower()}{told[1:]}"
-        advised = [self.advice] if self.advice else []
-        return [*of_bins, told, *advised, not_counted(self.unit)]
+        further = [text for text in (self.advice, self.payable) if text]
+        return [*of_bins, told, *further, not_counted(self.unit)]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the cost, and what it would buy."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Importing numpy and pyarrow takes most of a second, so that `sfumato --help` imports no command.
 COMMANDS = {
+    "account": ("sfumato.cli.account", "Say what is left of an account, and how it adds up."),
     "audit": (
         "sfumato.cli.audit",
         "Test whether each mechanism keeps within its privacy claim.",
@@ -80,7 +81,7 @@ SECTIONS = {
     "One question about one file": (
         *("histogram", "tables", "persons", "quantiles", "partition", "cluster"),
     ),
-    "Epsilon, and what was spent": ("choose", "ledger", "verify", "disclose"),
+    "Epsilon, and what was spent": ("choose", "account", "ledger", "verify", "disclose"),
     "Day by day, and without a trusted curator": ("stream", "local"),
     "Sfumato itself": ("doctor", "audit", "bench"),
 }

@@ -217,8 +217,10 @@ class Account:
         rule = "by curves" if self.by_curves else RULES.get(self.rule, self.rule)
         left = f"left: {written(self.rule, self.remaining)}"
         lines = [f"account {self.name!r}: {written(self.rule, self.total)}, {rule}"]
+        if self.protects:
+            lines.append(f"protects {self.protects}")
         if self.by_curves:
-            left = f"left: at most {written(self.rule, self.remaining)} for one more answer"
+            left = f"left for one more answer: at most {written(self.rule, self.remaining)}"
         return "\n  ".join([*lines, left, *self._more_counts()])
 
     def _more_counts(self) -> Iterator[str]:

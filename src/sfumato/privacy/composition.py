@@ -8,14 +8,12 @@ A *state* is a tuple of whole numbers, all 0 in ``start``. A charge adds a tuple
 none below 0 (``adds``), and nothing else is ever done to a state. So a trigger of SQL can check it
 by integer additions.
 
-=============================  ====================================================================
-``adds(money, event)``         what a charge adds to the state: of sums the money alone
-``after(state, money, event)`` the state after a charge: ``plus(state, adds(money, event))``
-``fits(state)``                whether a state is allowed; a charge is, where the state after it is
-``left(state)``                what is left, as an amount
-``remaining_answers(...)``     how many more such answers fit
-``largest_epsilon(...)``       the largest epsilon, in whole units, of one more answer that fits
-=============================  ====================================================================
+* ``adds(money, event)``: what a charge adds to the state; of sums the money alone.
+* ``after(state, money, event)``: the state after a charge, ``plus(state, adds(money, event))``.
+* ``fits(state)``: whether a state is allowed. A charge is, where the state after it is.
+* ``left(state)``: what is left, as an amount.
+* ``remaining_answers(state, money, event)``: how many more such answers fit.
+* ``largest_epsilon(state)``: the largest epsilon of one more answer that fits.
 
 `Sums` has the state (first, second): amounts of its rule, as accounts of version 0.2 have.
 

@@ -25,6 +25,7 @@ from sfumato.privacy import (
     CentralMeasure,
     Event,
     Money,
+    Sums,
     charge,
     in_measure,
     rule_of,
@@ -140,6 +141,17 @@ class PublisherAccount:
             return written(self.rule, money)
         in_rho = written("zcdp", (event.rho_units, 0))
         return f"{written(self.rule, money)}, {in_rho}" if any(money) else in_rho
+
+    def payable(self, event: Event) -> str:
+        """Say how many answers that draw an event the account can pay now; "" of one by sums."""
+        if not self.by_curves:
+            return ""
+        account = self.now
+        number = account.composition.remaining_answers(account.state, event.money, event)
+        said = f"account {self.name!r} can pay {number:,} such answers"
+        sums = Sums(account.rule, account.total)
+        by_sums = sums.remaining_answers(account.spent, event.money, event)
+        return said if event.rho else f"{said} (by sums {by_sums:,})"
 
     def text_of(self, event: Event) -> str:
         """The event of a charge as the ledger holds it; "" where the account never counts one."""

@@ -296,7 +296,7 @@ class Publisher:
         The parameters are those of ``sf.preview``; domain and unit are the source's. What is picked
         for a plan is what the account can pay for.
         """
-        return previewed(
+        preview = previewed(
             question,
             self.source.domain,
             self.source.unit,
@@ -306,6 +306,11 @@ class Publisher:
             delta=delta,
             rho=rho,
         )
+        if not isinstance(question, Question) or not isinstance(preview, Preview):
+            return preview
+        cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
+        payable = self._account.payable(question.event(self.source.domain, self.source.unit, cost))
+        return msgspec.structs.replace(preview, payable=payable) if payable else preview
 
     def check(
         self,
