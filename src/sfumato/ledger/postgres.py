@@ -25,7 +25,7 @@ from sfumato.ledger.postgres_server import (
     noted,
     public_address,
 )
-from sfumato.ledger.sql import Ask, SQLNameRows, SQLPublicRows, SQLRows, SQLSecretRows
+from sfumato.ledger.sql import Ask, Row, SQLNameRows, SQLPublicRows, SQLRows, SQLSecretRows
 from sfumato.ledger.store import (
     Caller,
     Guard,
@@ -148,22 +148,26 @@ class PostgresGuard(SQLRows, Guard):
     """Calls the functions of ``guard.sql``, which alone may look at the secrets."""
 
     def name(self, request: Request, fresh: tuple[str, str]) -> Named:
+        words = list(request.words)
+        values = (request.key, words, *fresh, request.place, request.fresh)
+        (row,) = self._of_spender(NAME_QUESTION, request.account, *values)
+        return Named(*cast("tuple[Verdict, str, str]", row))
+
+    def keys(self, request: Request) -> list[str]:
+        words = list(request.words)
+        rows = self._of_spender(NAMES_OF, request.account, words, request.place)
+        return [str(key) for (key,) in rows]
+
+    def _of_spender(self, query: str, account: str, *values: object) -> list[Row]:
+        """What a function of the guard gives the spenders of an account; others are refused."""
         import psycopg
 
-        account = request.account
-        words = list(request.words)
-        stated = (request.place, request.fresh)
         try:
-            row = self._one(NAME_QUESTION, account, request.key, words, *fresh, *stated)
+            return list(self._ask(query, (account, *values)))
         except psycopg.Error as error:
             if error.sqlstate != NO_SPENDER:
                 raise
             raise refusals.no_spender_here(account) from None
-        return Named(*cast("tuple[Verdict, str, str]", row))
-
-    def keys(self, request: Request) -> list[str]:
-        rows = self._ask(NAMES_OF, (request.account, list(request.words), request.place))
-        return [str(key) for (key,) in rows]
 
     def seed(self, charge: int, proposed: bytes) -> bytes | None:
         row = self._one(SEED_OF, charge, proposed)
