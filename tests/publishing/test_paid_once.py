@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.ledger import Hold, open_ledger
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.publishing import answering
-from sfumato.publishing.answering import Draws
+from sfumato.publishing.draws import Draws
 from sfumato.publishing.verifying import verify
 from sfumato.random.bits import Bits
 from support import every_kind

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from secrets import token_bytes
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -45,12 +45,9 @@ from sfumato.answers import (
     stored_releases,
     to_bytes,
 )
-from sfumato.answers.codec import from_bytes
-from sfumato.answers.counts import NearestAxis
 from sfumato.basics.lazily import DeferredClass
 from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
-from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold
 from sfumato.privacy import (
@@ -64,6 +61,7 @@ from sfumato.privacy import (
 from sfumato.publishing.account import PublisherAccount, as_of_its_day, receipt_of, signed
 from sfumato.publishing.counting import Counting, RowChoice
 from sfumato.publishing.divisions import Choice
+from sfumato.publishing.draws import KEY, Draws
 from sfumato.publishing.plan import Plan
 from sfumato.random.bits import Bits, of_charge
 
@@ -249,42 +247,6 @@ def _promising(answer: R, **changes: object) -> R:
     return msgspec.structs.replace(answer, guarantee=guarantee)
 
 
-# --- what is drawn for a charge -------------------------------------------------------------------
-
-
-class Draws(NamedTuple):
-    """What all randomness of an answer comes from: kept with its charge until it is stored.
-
-    Every attempt to answer a charge draws the same. So whether an attempt fails chooses nothing:
-    there is one answer that it can publish.
-
-    Attributes
-    ----------
-    key : bytes
-        What noise and selections are drawn from.
-    rows : RowChoice
-    """
-
-    key: bytes
-    rows: RowChoice
-
-    def kept(self) -> bytes:
-        """Return it as the secrets of a ledger keep it."""
-        return self.key + self.rows.key + to_bytes(self.rows.axes)
-
-    @classmethod
-    def of(cls, seed: bytes) -> Draws:
-        """Return what the secrets kept."""
-        key = seed[:_KEY]
-        axes = from_bytes(seed[2 * _KEY :], KEPT_AXES)
-        return cls(key, RowChoice(seed[_KEY : 2 * _KEY], axes))
-
-
-_KEY = 32  # bytes of a key
-KEPT_AXES = tuple[LatticeAxis | NearestAxis, ...]
-"""``ChosenBy``, with each kind of axis by its name."""
-
-
 # --- answering ------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -353,10 +315,10 @@ class Answering:
 
     def proposed_draws(self, planned: PlannedRelease) -> Draws:
         """Return what the answers to a plan are to be drawn from, if it is charged now."""
-        key = token_bytes(_KEY)
+        key = token_bytes(KEY)
         if of_charge(key, planned.noise) is planned.noise:
             # Bits that a test has put in force are not drawn from before the charge.
-            return Draws(key, RowChoice(token_bytes(_KEY), ()))
+            return Draws(key, RowChoice(token_bytes(KEY), ()))
         rows = self.counting.proposed_choice(planned.label, planned.noise, planned.needs)
         return Draws(key, rows)
 
