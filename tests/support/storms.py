@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import pytest
 
-from sfumato.errors import BudgetExceeded, LedgerError
+from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Book, stated_terms
 from sfumato.privacy import ApproxDP, Event, stated_composition, total_of
 
@@ -46,9 +46,9 @@ def begin_by_curves(open_book: Open, spends: int) -> int:
     return paid
 
 
-def published(place: Path, name: int) -> list[tuple[str, str]]:
+def published(place: Path, name: int, ending: str = "out") -> list[tuple[str, str]]:
     """What one worker has shown to the world: whole lines of key and answer's hash."""
-    file = place / f"{name}.out"
+    file = place / f"{name}.{ending}"
     text = file.read_text() if file.exists() else ""
     pairs = (line.split() for line in text.splitlines())
     return [(key, digest) for key, digest in pairs]
@@ -63,6 +63,7 @@ def work(open_book: Open, place: Path, name: int, tasks: int, early: bool = Fals
     done = {key for key, _ in published(place, name)}
     out = os.open(place / f"{name}.out", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     show = partial(os.write, out)
+    seeds = os.open(place / f"{name}.seeds", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     with open_book() as book:
         for number in range(tasks):
             key = f"{name}-{number}"
@@ -71,20 +72,19 @@ def work(open_book: Open, place: Path, name: int, tasks: int, early: bool = Fals
             try:
                 asked = f"digest of {key}"
                 with book.reserve("trips", key, asked, COST, "", event=EVENT) as hold:
+                    # A line is written whole, or not at all.
+                    if hold.seed:
+                        os.write(seeds, line(key, hold.seed))
                     answer = os.urandom(64)
                     if early:
                         show(line(key, answer))
                     answer = hold.store(answer)
             except BudgetExceeded:
                 break
-            except LedgerError as error:
-                # The worker was killed twice at this key: its charge stands, and is not resumed.
-                if "choose another key" not in str(error):
-                    raise
-                continue
             if not early:
                 show(line(key, answer))
     os.close(out)
+    os.close(seeds)
 
 
 def line(key: str, answer: bytes) -> bytes:
@@ -93,7 +93,12 @@ def line(key: str, answer: bytes) -> bytes:
 
 
 def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
-    """Compare what was shown with what the ledger holds; the figures of it."""
+    """Compare what was shown with what the ledger holds; the figures of it.
+
+    No charge was lost: each has an answer, whose every attempt was given one seed.
+    """
+    given = {pair for name in range(names) for pair in published(place, name, "seeds")}
+    assert len(given) == len(dict(given))
     shown = dict(pair for name in range(names) for pair in published(place, name))
     with open_book() as book:
         found = book.verify()
@@ -104,7 +109,7 @@ def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
         charged = [entry.key for entry in entries if entry.kind == "reserve"]
         handed = {entry.key for entry in entries if entry.kind == "hand"}
         assert len(charged) == len(set(charged))
-        assert stored.keys() <= set(charged)
+        assert stored.keys() == set(charged) == dict(given).keys()
         cost = Event.read(EVENT).money if account.by_curves else COST
         assert account.spent == (cost[0] * len(charged), cost[1] * len(charged))
         assert account.composition.fits(account.state)
@@ -114,6 +119,8 @@ def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
         assert shown.keys() <= handed
         with pytest.raises(BudgetExceeded):  # they went on until the account refused
             book.reserve("trips", "one more", "digest", COST, "", event=EVENT)
+        seeds = book._opened_secrets().store.reading(lambda rows: rows.seeds())
+        assert not {key for _, key in seeds} & stored.keys()
     return {
         "charged": len(charged),
         "shown": len(shown),
