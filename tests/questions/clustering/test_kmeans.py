@@ -83,8 +83,11 @@ def test_a_release_travels(method, tmp_path):
     assert np.array_equal(release.centers, loaded.centers)
     assert np.array_equal(release.standard_error, loaded.standard_error)
     frame = release.to_frame()
-    assert frame.column_names == ["x", "y", "x_error", "y_error", "count", "low", "high", "known"]
-    assert frame["count"].to_pylist() == release.weights.tolist() == release.values.tolist()
+    assert frame.column_names == [
+        *("x", "y", "x_error", "y_error", "known", "averaged", "averaged_low", "averaged_high"),
+        *("predicted", "predicted_low", "predicted_high"),
+    ]
+    assert frame["averaged"].to_pylist() == release.weights.tolist() == release.values.tolist()
     assert repr(release) == "<KMeansRelease: 3 clusters of x x y; epsilon = 1>"
     sf.report(release, tmp_path / "report.html")
     assert "centre, area by weight" in (tmp_path / "report.html").read_text()

@@ -347,6 +347,38 @@ class Cells:
         where = self.middles[:, None] + self.room[:, None] * _spread_out(per_cell, d)
         return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), per_cell)
 
+    def covered(self, centres: Array, at: int) -> tuple[Array, Array]:
+        """Which cells hold only rows nearest to one centre, and which may hold any of them.
+
+        Returns
+        -------
+        inside, touched : bool ndarrays of shape (cells,)
+
+        Holds because: that a centre is nearer than another one is a linear condition, so over a box
+        its two sides differ by at most so much from their difference in the middle.
+        """
+        # Rows are rounded to whole numbers, and may lie half of one beyond their cell.
+        halves = self.halves + 1
+        inside = np.ones(len(halves), bool)
+        touched = inside.copy()
+        lengths = (centres.astype(float) ** 2).sum(axis=1)
+        for other in np.flatnonzero((centres != centres[at]).any(axis=1)).tolist():
+            towards = 2.0 * (centres[other] - centres[at])
+            farther = self.middles @ towards + lengths[at] - lengths[other]
+            room = halves @ np.abs(towards)
+            inside &= farther + room < 0
+            touched &= farther - room <= 0
+        # Of centres at one place the first has all rows.
+        is_first = not (centres[:at] == centres[at]).all(axis=1).any()
+        return inside & is_first, touched & is_first
+
+    def shares(self, centres: Array) -> Array:
+        """The share of each cell that is nearest to each centre: float64 ndarray (cells, k)."""
+        points, cell = self.points
+        shares = np.zeros((len(self.counts), len(centres)))
+        np.add.at(shares, (cell, nearest(points, centres)), 1.0)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
     def noise(self, centres: Array) -> Array:
         """The variance of means of cells that the noise of their counts causes: float64 (k, d)."""
         groups, rows = self._grouped(centres)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captions, Release, drawn, error_probability
+from sfumato.answers import Captions, Estimate, Release, drawn, error_probability
 from sfumato.basics.buffers import table_of
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms.noise import Law
-from sfumato.questions.clustering.error import root_mean_square, rounding
+from sfumato.mechanisms.noise_sums import sum_half_width
+from sfumato.questions.clustering.error import Cells, root_mean_square, rounding
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, nearest
 from sfumato.questions.partition.release import Partition
 
@@ -48,7 +49,8 @@ class KMeansRelease(
     whole_centres : int64 ndarray of shape (k * d,)
         The centres. Each axis has 2^20 steps on each side of its middle.
     weights : int64 ndarray of shape (k,)
-        Noisy numbers of rows in the groups whose means the centres are. They may be negative.
+        Noisy numbers of rows in the groups whose means the centres are. They may be negative. They
+        are not how many rows ``predict`` gives to the centres: see ``predicted``.
     terms : int64 ndarray of shape (k,)
         How many noisy counts each weight adds up.
     law : DiscreteLaplace or DiscreteGaussian
@@ -81,6 +83,9 @@ class KMeansRelease(
     )
 
     noun: ClassVar[str] = "weight"
+    amounts: ClassVar[frozenset[str]] = frozenset(
+        f"{name}{end}" for name in ("averaged", "predicted") for end in ("", "_low", "_high")
+    )
 
     method: str
     lattice: Lattice
@@ -236,6 +241,94 @@ class KMeansRelease(
         # A single count has its exact half-width; the bound on sums may be wider.
         return np.where(self.terms == 1, self.law.half_width(alpha_of_weight), of_sums)
 
+    def predicted(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Estimate:
+        """How many rows does ``predict`` give to each centre? Arrays of shape (k,).
+
+        These are other rows than those that ``weights`` count, whose means the centres are: once a
+        centre is a mean, other rows may be nearest to it. Where in the cells of the partition the
+        rows lie, no count says. So the interval reaches from the cells that lie wholly nearest to
+        the centre to all that lie partly so. Without a partition ("dplloyd") it reaches from 0 to
+        all rows.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of them hold together.
+        """
+        alpha = error_probability(confidence)
+        alpha_of_one = alpha / len(self.weights) if simultaneous else alpha
+        low, high, others_low, _ = self._between(alpha_of_one)
+        value = np.clip(self._likely, low, high)
+        # Where it may be none of the rows and all of them, the answer says nothing.
+        says_something = (low > 0) | (others_low > 0)
+        return Estimate(value, low, high, 1 - alpha, self._about_predicted, says_something)
+
+    def predicted_shares(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> Estimate:
+        """Which share of the rows does ``predict`` give to each centre? Arrays of shape (k,).
+
+        The interval follows from that of the rows nearest to the centre and that of all others,
+        each at half of the probability of error. Parameters are those of ``predicted``.
+        """
+        alpha = error_probability(confidence)
+        alpha_of_one = alpha / len(self.weights) if simultaneous else alpha
+        low, high, others_low, others_high = self._between(alpha_of_one / 2)
+        least = low / np.maximum(low + others_high, 1)
+        most = np.where(high > 0, high / np.maximum(high + others_low, 1), 0)
+        likely = np.maximum(self._likely, 0)
+        value = np.clip(likely / max(likely.sum(), 1), least, most)
+        says_something = (low > 0) | (others_low > 0)
+        return Estimate(value, least, most, 1 - alpha, self._about_predicted, says_something)
+
+    @property
+    def _about_predicted(self) -> str:
+        return f"{self.guarantee.unit.counted}, nearest to each centre"
+
+    @cached_property
+    def _cells(self) -> Cells | None:
+        """The cells of the partition, in whole numbers."""
+        return None if self.partition is None else Cells.of(self.space, self.partition)
+
+    @cached_property
+    def _likely(self) -> Array:
+        """How many rows are nearest to each centre, if rows lie evenly in cells: (k,)."""
+        cells = self._cells
+        if cells is None:
+            return self.weights.astype(float)
+        nearest_now: Array = cells.counts @ cells.shares(self._whole)
+        if not self.steps:
+            return nearest_now
+        before = self.steps[-1].centres.reshape(self._whole.shape)
+        return np.asarray(self.weights + nearest_now - cells.counts @ cells.shares(before))
+
+    def _between(self, alpha: float) -> tuple[Array, Array, Array, Array]:
+        """Bound how many rows are nearest to each centre, and how many are not: four of (k,).
+
+        Each pair of bounds misses with probability ``alpha``.
+        """
+        k = len(self.weights)
+        partition = self.partition
+        if self._cells is None or partition is None:
+            total = float(self.weights.sum())
+            half = sum_half_width(self.law, int(self.terms.sum()), alpha)
+            nothing = np.zeros(k)
+            everything = np.full(k, max(total + half, 0.0))
+            return nothing, everything, nothing, everything
+
+        def end(chosen: Array, side: int) -> float:
+            cells = np.flatnonzero(chosen)
+            half = partition.half_width(cells, 1 - alpha)
+            return max(float(partition.noisy[cells].sum()) + side * half, 0.0)
+
+        bounds = np.zeros((4, k))
+        for at in range(k):
+            inside, touched = self._cells.covered(self._whole, at)
+            bounds[:, at] = end(inside, -1), end(touched, 1), end(~touched, -1), end(~inside, 1)
+        low, high, others_low, others_high = bounds
+        return low, high, others_low, others_high
+
     def predict(self, points: ArrayLike) -> Array:
         """Which centre is nearest to each point? Each axis is scaled by its public bounds.
 
@@ -267,9 +360,11 @@ class KMeansRelease(
     def to_frame(self) -> pa.Table:
         """One row per cluster.
 
-        The columns are: the centre by axis, its standard error by axis, count, low, high (95%) and
-        known. ``known`` is false where the weight cannot be told from 0. The centre is then not
-        known either.
+        The columns are: the centre by axis, its standard error by axis, known, averaged, predicted,
+        and the ends of the intervals of these two (95%), such as ``averaged_low``. ``averaged`` is
+        the weight: how many rows the centre is the mean of. ``known`` is false where it cannot be
+        told from 0. The centre is then not known either. ``predicted`` is how many rows ``predict``
+        gives to it.
         """
 
         columns = {}
@@ -278,8 +373,17 @@ class KMeansRelease(
         for axis, errors in zip(self.space.axes, self.standard_error.T, strict=True):
             columns[f"{axis.name}_error"] = errors
         low, high = self.interval()
-        weights = {"count": self.weights, "low": low, "high": high, "known": self.known}
-        return table_of(columns | weights)
+        predicted = self.predicted()
+        rows = {
+            "known": self.known,
+            "averaged": self.weights,
+            "averaged_low": low,
+            "averaged_high": high,
+            "predicted": np.rint(predicted.value).astype(np.int64),
+            "predicted_low": np.floor(predicted.low).astype(np.int64),
+            "predicted_high": np.ceil(predicted.high).astype(np.int64),
+        }
+        return table_of(columns | rows)
 
     def _named(self, captions: Captions) -> Self:
         partition = self.partition
