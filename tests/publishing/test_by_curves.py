@@ -48,10 +48,15 @@ def test_answers_in_rho_are_paid_too(pub: sf.Publisher) -> None:
     assert pub.account.state[:3] == (20_000_000, 0, 10**9)
 
 
-def test_a_stream_is_paid_as_the_worst_of_its_cost(pub: sf.Publisher) -> None:
-    pub.open(sf.Counter(8), epsilon="0.1")
+def test_a_stream_is_paid_when_it_is_opened_by_all_levels_of_its_tree(pub: sf.Publisher) -> None:
+    stream = pub.open(sf.Counter(200), epsilon="0.1")
     (entry,) = [entry for entry in pub.ledger.log() if entry.kind == "reserve"]
-    assert entry.event == "pure(1/10)"
+    assert entry.event == "2 laplace(1, 20)"
+    before = pub.account.state
+    stream.push([])
+    assert pub.account.state == before
+    pub.open(sf.Counter(8, method="toeplitz"), rho="0.001")
+    assert pub.account.state[2] == 10**9
 
 
 def test_what_is_left_is_said_in_answers(pub: sf.Publisher) -> None:

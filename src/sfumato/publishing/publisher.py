@@ -31,7 +31,7 @@ from sfumato.errors import (
     without_frames,
 )
 from sfumato.ledger import Account, Hold, Ledger
-from sfumato.privacy import CentralMeasure, Unit, asked_cost, stream_event
+from sfumato.privacy import CentralMeasure, Unit, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import (
     LONGEST_NOTE,
@@ -540,7 +540,7 @@ class Publisher:
         settled = counter.settle(self.source.domain, self.source.unit, cost)
         if captions is not None:
             captions.require(counter.title, settled.categories, self.source.domain)
-        event = stream_event(settled.cost)
+        event = settled.event
         money = self._account.money([settled.cost], event)
         charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions

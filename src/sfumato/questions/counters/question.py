@@ -20,13 +20,17 @@ from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.mechanisms.noise import Law
 from sfumato.privacy import (
     CentralMeasure,
+    Event,
     Guarantee,
     Proof,
+    PureDP,
     Unit,
     assumptions_of,
     fill_docstring,
     scope,
+    stream_event,
 )
+from sfumato.privacy.curves import Laplace
 from sfumato.questions.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps
 from sfumato.questions.counters.increments import (
     IncrementReader,
@@ -421,6 +425,23 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def categories(self) -> Lattice:
         """The categories as the cells of a lattice; without axes where there are none."""
         return Lattice(() if self.labels is None else (LabelAxis(self.axis, self.labels),))
+
+    @property
+    def event(self) -> Event:
+        """What the whole stream draws, told to the worst adaptive user; charged at its opening.
+
+        Holds because: a person's rows change fresh draws of an elder tree by at most their sum on
+        each level, whatever was chosen after which output (``counters.tree``). Under replace what
+        leaves and what comes are of one sign each, unless values are of both signs.
+        """
+        if not isinstance(self.mechanism, ElderTree) or not isinstance(self.cost, PureDP):
+            return stream_event(self.cost)
+        bounds = row_bounds(self.counter.interval, self.resolution)
+        contribution = Contribution(self.unit, bounds)
+        apart = self.unit.neighbours == "replace" and not contribution.signed
+        relation = 2 if apart else 1
+        law = Laplace(contribution.l1 // relation, self.mechanism.law.scale)
+        return Event.gathered([(relation * self.mechanism.levels, law)])
 
     def increment_reader(self) -> IncrementReader:
         """Return what reads the stream's increments."""

@@ -34,7 +34,8 @@ block lengths crosses s. With Z discrete Laplace of scale b, the probability of 
 by a factor of at most exp(|v| levels / b). For several rows of a person the logarithms add up. The
 factor holds for every outcome by itself, whatever the earlier ones were. It therefore also holds
 for increments that are chosen after seeing earlier outputs: given the outputs, the two streams are
-fixed.
+fixed. So the stream tells no more than discrete Laplace noise on one number in each level, which
+moves by the sum of a person's rows there (``Settled.event``).
 
 Accuracy. The noise at t is a sum of ``edges(t)`` independent draws, at most (k-1)/2 for each level
 but the top one. The variance of a binary tree grows like (log2 T)^3, and that of this tree like
