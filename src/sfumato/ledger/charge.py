@@ -151,7 +151,8 @@ def call(payer: Payer, request: Request) -> Hold | None:
     """Charge in a single call, if nothing stands in the way; otherwise `attempt` has to."""
     bound = request.binding
     is_mixed = bound is not None and bound.protects == MIXED  # `settle` says why not
-    if is_mixed or not payer.store.has_calls or payer.secrets is None:
+    # A call adds up amounts; whoever states an event most likely charges an account by curves.
+    if is_mixed or request.event or not payer.store.has_calls or payer.secrets is None:
         return None
     new = payer.secrets.new_charge(request, leases.current())
     try:
@@ -383,8 +384,11 @@ def _foresee_charge(rows: PublicRows, request: Request, secrets: Secrets) -> Non
         rows.of_key(account, request.key)
     rows.account(account)
     rows.has_spenders(account)
-    if request.binding is not None:
+    if request.binding is not None or request.event:
         rows.ceilings()
+    if request.event:
+        rows.ceiling_terms()
+        rows.data_curve("" if request.binding is None else request.binding.data)
     rows.tip(account)
 
 
