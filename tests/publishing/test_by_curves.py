@@ -53,7 +53,7 @@ def test_a_stream_is_paid_when_it_is_opened_by_all_levels_of_its_tree(pub: sf.Pu
     (entry,) = [entry for entry in pub.ledger.log() if entry.kind == "reserve"]
     assert entry.event == "2 laplace(1, 20)"
     before = pub.account.state
-    stream.push([])
+    stream.push(3)
     assert pub.account.state == before
     pub.open(sf.Counter(8, method="toeplitz"), rho="0.001")
     assert pub.account.state[2] == 10**9
