@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test deep check format bench audit pages docs mutants clean
+.PHONY: help venv demo test deep check format bench scale audit pages docs mutants clean
 
 help:  ## List the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,10 @@ format: $(VENV)/.test  ## Format the code in place
 
 bench: $(VENV)/.core  ## Measure speed beside comparable libraries (about an hour; two minutes with QUICK=--quick)
 	$(BIN)/python -m benchmarks --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
+
+scale: $(VENV)/.test  ## Measure answers on all cores beside DuckDB and Polars, and write docs/scale.md (half an hour)
+	$(BIN)/python -m benchmarks cores --peers $(QUICK) --out docs/evidence
+	$(BIN)/python -m tools.figures
 
 audit: $(VENV)/.core  ## Measure what every mechanism spends, and write docs/evidence/audit.json
 	$(BIN)/sfumato audit --quick --json > docs/evidence/audit.json

@@ -12,6 +12,8 @@ SUBJECTS = {
     "aggregates": "Means of 10^8 rows beside a histogram, 10^5 groups, and errors beside OpenDP, "
     "PipelineDP and diffprivlib.",
     "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
+    "cores": "Answers from files on all cores, small releases, reports and wide tables, beside "
+    "DuckDB and Polars on as many threads.",
     "counter": "Durable steps of a stream, beside bare synced appends.",
     "engines": "Counting tables of DuckDB, PostgreSQL and Spark, beside the same query by hand.",
     "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; "

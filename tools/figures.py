@@ -1,4 +1,4 @@
-"""Write what was measured into its page and the audit's, from docs/evidence.
+"""Write what was measured into its pages and the audit's, from docs/evidence.
 
 `make docs` runs it, and a test compares.
 """
@@ -16,11 +16,16 @@ from sfumato.audit import COLUMNS, Finding
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MEASURED = DOCS / "measured.md"
+SCALE = DOCS / "scale.md"
 AUDIT = DOCS / "audit.md"
 EVIDENCE = DOCS / "evidence"
 IN_MEASURED = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.S)
 IN_AUDIT = re.compile(r"(?<=```text\n).*?(?=```)", re.S)
 SCAN = ("what", "cells", "cpu s", "of decoding", "wall s", "peak MiB")
+CORES = (
+    *("what", "rows", "who", "threads", "wall s", "cpu s", "peak MiB"),
+    *("wall s of the best", "cpu s of the best"),
+)
 BRIEF = [0, 2, 3, 4, 5, 6]  # of the audit's columns
 
 
@@ -29,6 +34,7 @@ def pages() -> dict[Path, str]:
     found: list[Finding] = from_bytes((EVIDENCE / "audit.json").read_bytes(), list[Finding])
     return {
         MEASURED: IN_MEASURED.sub(lambda _: excerpt(found), MEASURED.read_text(encoding="utf-8")),
+        SCALE: IN_MEASURED.sub(lambda _: cores(), SCALE.read_text(encoding="utf-8")),
         AUDIT: IN_AUDIT.sub(lambda _: whole(found), AUDIT.read_text(encoding="utf-8")),
     }
 
@@ -55,6 +61,14 @@ def excerpt(found: list[Finding]) -> str:
         _table(tuple(COLUMNS[i] for i in BRIEF), lines),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def cores() -> str:
+    """Make the table of answers on all cores."""
+    measured = json.loads((EVIDENCE / "bench.json").read_text(encoding="utf-8"))["cores"]
+    rows = [tuple(shown(row.get(head, "")) for head in CORES) for row in measured["rows"]]
+    said = f"`make scale`, {measured['date']}, {measured['machine']}:"
+    return f"{said}\n\n{_table(CORES, rows)}\n"
 
 
 def whole(found: list[Finding]) -> str:
