@@ -96,7 +96,7 @@ from sfumato.data.hashing import KeyedHash
 from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells
 from sfumato.data.person_records import RowRecords, person_numbers
 from sfumato.data.priorities import PersonRows
-from sfumato.data.row_order import first_rows
+from sfumato.data.row_order import first_rows, ordered_rows, spread
 from sfumato.domain import DROPPED, KeyAxis, Lattice
 from sfumato.privacy import Limits, StackedNorm, Unit
 from sfumato.random import bits
@@ -275,7 +275,7 @@ class CellsOfPersons:
             assert cell_priorities is not None
             # All rows of a person in a cell have one hash, so that of the first stands for all.
             hashes = cell_priorities[first_rows[deciding]]
-            by_hash = np.lexsort([hashes, persons[deciding]])
+            by_hash = ordered_rows([spread(persons[deciding])], hashes).order
             is_kept[deciding[by_hash]] = _positions_of_runs(persons[deciding]) < most_cells
         chosen = np.empty(len(self._order), bool)
         chosen[self._order] = is_kept[self._pair_of_sorted]

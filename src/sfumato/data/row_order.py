@@ -282,7 +282,7 @@ class CopyNumbers:
         is_copy[rows.copies] = True
         numbers = _numbers_in_runs(is_copy[places])
         of_copies = self.priorities(first, numbers)
-        order = ordered_rows([_spread(persons)], of_copies).order
+        order = ordered_rows([spread(persons)], of_copies).order
         rows.order[places] = own[order]
 
 
@@ -305,8 +305,8 @@ def _numbers_in_runs(is_copy: Array) -> Array:
     return np.asarray(indices - firsts + 1)
 
 
-def _spread(numbers: Array) -> Array:
-    """Numbers that ascend from 0 on, as words whose leading bits tell them apart and ascend."""
+def spread(numbers: Array) -> Array:
+    """Return numbers that ascend as words whose leading bits tell them apart and ascend."""
     bits = int(numbers[-1]).bit_length()
     return numbers.astype(np.uint64) << np.uint64(64 - bits) if bits else numbers.astype(np.uint64)
 
