@@ -109,7 +109,7 @@ def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
         charged = [entry.key for entry in entries if entry.kind == "reserve"]
         handed = {entry.key for entry in entries if entry.kind == "hand"}
         assert len(charged) == len(set(charged))
-        assert dict(given).keys() <= stored.keys() == set(charged)
+        assert stored.keys() <= set(charged)
         cost = Event.read(EVENT).money if account.by_curves else COST
         assert account.spent == (cost[0] * len(charged), cost[1] * len(charged))
         assert account.composition.fits(account.state)
@@ -117,6 +117,7 @@ def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
             "every answer that was shown is stored, byte for byte"
         )
         assert shown.keys() <= handed
+        assert dict(given).keys() <= stored.keys() == set(charged)
         with pytest.raises(BudgetExceeded):  # they went on until the account refused
             book.reserve("trips", "one more", "digest", COST, "", event=EVENT)
         seeds = book._opened_secrets().store.reading(lambda rows: rows.seeds())
