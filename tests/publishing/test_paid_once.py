@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.ledger import Hold, open_ledger
+from sfumato.ledger import Book, Hold, open_ledger
+from sfumato.ledger.leases import current
+from sfumato.ledger.postgres import PostgresStore
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.publishing import answering
 from sfumato.publishing.draws import Draws
 from sfumato.publishing.verifying import verify
 from sfumato.random.bits import Bits
-from support import every_kind
+from support import every_kind, postgres
 from support.statistics import check_law
 from support.tampering import secrets_of
+from support.workers import AfterStatement, Worker, statements
 
 DOMAIN = sf.Domain(age=sf.Interval(0, 100))
 AGES = sf.Histogram("age", bins=4)
@@ -431,3 +435,64 @@ def _files(ledger: Path) -> list[bytes]:
 def _holds(content: bytes, seed: bytes) -> bool:
     """Whether any eighth of a key is in a file."""
     return any(seed[start : start + 8] in content for start in range(0, 64, 8))
+
+
+# --- kills ----------------------------------------------------------------------------------------
+
+
+LEDGERS: dict[str, Callable[[Path], Book]] = {
+    "SQLite": lambda folder: open_ledger(folder / "budget.db"),
+    "PostgreSQL": lambda folder: Book(
+        PostgresStore(postgres.address(), schema=postgres.schema_of(folder))
+    ),
+}
+
+
+@pytest.mark.skipif(not current(), reason="this system does not tell who has died")
+@pytest.mark.parametrize("kind", LEDGERS)
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.deep)])
+def test_killed_after_any_statement_no_charge_is_lost_and_one_answer_is_drawn(
+    kind: str, stride: int, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each process that dies has a server's connections of its own.
+    def release(number: int) -> sf.Release:
+        src = sf.source(table, DOMAIN)
+        with sf.Publisher(src, ledger=LEDGERS[kind](tmp_path), account="ages") as publisher:
+            return publisher.release(sf.Histogram("age", bins=number + 2), epsilon="0.1")
+
+    def noting(hold: Hold, payload: bytes) -> bytes:
+        with (tmp_path / "drawn").open("ab") as drawn:
+            drawn.write(payload + b"\n")
+        return stores(hold, payload)
+
+    with LEDGERS[kind](tmp_path) as book:
+        book.open_account("ages", "pure", (100 * 10**9, 0))
+    last = statements(lambda: release(0))
+    monkeypatch.setattr(Hold, "store", noting)
+    numbers = range(1, last + 1, stride)
+    for number in numbers:
+        for _ in range(2):  # the second life may end well, or die elsewhere
+            Worker(partial(_live, release, number), None).join()
+        answer = release(number)
+        assert answer.receipt is not None
+        with LEDGERS[kind](tmp_path) as book:
+            stored = book.answer(answer.receipt.entry)
+        attempts = set((tmp_path / "drawn").read_bytes().splitlines())
+        (tmp_path / "drawn").write_bytes(b"")
+        assert attempts == {stored}
+    with LEDGERS[kind](tmp_path) as book:
+        kinds = [entry.kind for entry in book.log()]
+        assert kinds.count("reserve") == kinds.count("store") == 1 + len(numbers)
+        assert book.account("ages").spent == ((1 + len(numbers)) * 10**8, 0)
+        assert book.verify().ok
+        assert not book._opened_secrets().store.reading(lambda rows: rows.seeds())
+
+
+def _live(release: Callable[[int], object], number: int) -> None:
+    """Live one life, which ends after the statement of this number if it comes to it."""
+    pid = os.fork()
+    if pid == 0:
+        AfterStatement(number).prepare(0)
+        release(number)
+        os._exit(0)
+    os.waitpid(pid, 0)

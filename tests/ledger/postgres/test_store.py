@@ -7,8 +7,10 @@ import random
 import re
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
@@ -209,3 +211,26 @@ def test_no_call_charges_a_ledger_that_was_moved(
             with pytest.raises(LedgerError, match="was moved to elsewhere"):
                 ask()
         assert [entry.kind for entry in book.log()] == ["open", "reserve"]
+
+
+def test_a_seed_is_in_no_file_of_the_server_but_its_log_once_it_is_answered(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    with psycopg.connect(postgres.address(), autocommit=True) as server:
+        (folder,) = server.execute("SHOW data_directory").fetchone() or ("",)
+
+        def files_with(seed: bytes) -> list[Path]:
+            server.execute("CHECKPOINT")
+            files = [path for path in Path(folder, "base").rglob("*") if path.is_file()]
+            return [path for path in files if seed in path.read_bytes()]
+
+        with Book(open_store()) as book:
+            book.open_account("a", "pure", (9, 0))
+            other = book.reserve("a", "other", "q", (1, 0), "").seed
+            for key in ("first", "second"):
+                with book.reserve("a", key, "q", (1, 0), "") as hold:
+                    assert files_with(hold.seed)
+                    hold.store(b"answer")
+                assert not files_with(hold.seed)
+                assert files_with(other)
+            assert book.verify().ok
