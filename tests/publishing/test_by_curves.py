@@ -100,3 +100,20 @@ def test_a_preview_says_how_many_such_answers_the_account_can_pay(pub: sf.Publis
     said = str(pub.preview(sf.Histogram("age", bins=4), rho="0.001"))
     assert "such answers" in said
     assert "by sums" not in said
+
+
+def test_receipts_and_reports_state_the_total(pub: sf.Publisher, tmp_path: Path) -> None:
+    answers = [
+        pub.release(sf.Histogram("age", bins=4), epsilon="0.02"),
+        pub.release(sf.Histogram("age", bins=2), rho="0.001"),
+    ]
+    receipt = answers[0].receipt
+    assert receipt is not None
+    assert receipt.total == sf.ApproxDP("2", "1e-6")
+    assert "by curves" in dict(receipt.lines())["Together"]
+    answers[0].save(tmp_path / "a.json")
+    assert sf.load(tmp_path / "a.json").receipt == receipt
+    sf.report(answers, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "bounded, taken together, by epsilon = 2, delta = 0.000001" in page
+    assert "All its answers, those not on this page too, are bounded by epsilon = 2" in page

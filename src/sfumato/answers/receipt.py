@@ -73,6 +73,9 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     as_of : str
         The day of the charge, where the answer was asked for as it is stored, whatever has become
         of the data since; else "".
+    by_curves : str
+        The total of the account, which holds for all its answers together, if it adds up by curves;
+        else "".
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -98,6 +101,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     picked: str = ""
     named: str = ""
     as_of: str = ""
+    by_curves: str = ""
 
     def data(self, conditions: str = "") -> DataName:
         """The name of the data and their version, as two texts.
@@ -121,14 +125,12 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     @property
     def cost(self) -> CentralMeasure | None:
         """What was charged, as a measure; None where a file holds another text."""
-        charge = _CHARGED.fullmatch(self.charged)
-        if charge is None:
-            return None
-        epsilon, delta, rho = charge.groups()
-        try:
-            return measure_of("a charge", epsilon=epsilon, delta=delta or 0, rho=rho)
-        except UsageError:
-            return None
+        return _measure(self.charged)
+
+    @property
+    def total(self) -> CentralMeasure | None:
+        """What an account by curves promises for all its answers; None of any other."""
+        return _measure(self.by_curves)
 
     @property
     def moment(self) -> str:
@@ -149,6 +151,8 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     def lines(self) -> list[tuple[str, str]]:
         """What it says, as names and texts for people."""
         picked = [("Picked", self.picked)] if self.picked else []
+        if self.by_curves:
+            picked.append(("Together", f"{self.by_curves}, by curves: all answers of the account"))
         return [
             ("Account", self.account),
             ("Charged", f"{self.charged}; this is answer {self.part}"),
@@ -161,3 +165,15 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
             ("Digest", self.digest),
             ("Made by", f"Sfumato {self.version}"),
         ]
+
+
+def _measure(text: str) -> CentralMeasure | None:
+    """Read an amount as receipts say it; None of another text."""
+    amount = _CHARGED.fullmatch(text)
+    if amount is None:
+        return None
+    epsilon, delta, rho = amount.groups()
+    try:
+        return measure_of("a charge", epsilon=epsilon, delta=delta or 0, rho=rho)
+    except UsageError:
+        return None

@@ -57,6 +57,8 @@ class PublisherAccount:
         The measure in which the account counts.
     by_curves : bool
         Whether the account adds up divergences, and not amounts.
+    total_by_curves : str
+        What it then promises for all its answers together; else "".
     spender : str or None
         Who spends, as the user states it.
     """
@@ -87,6 +89,7 @@ class PublisherAccount:
         self.ledger.fits(account_now, self.binding)
         self.rule = account_now.rule
         self.by_curves = account_now.by_curves
+        self.total_by_curves = written(self.rule, account_now.total) if self.by_curves else ""
         # An account that may be widened later may have been so by the time of a charge.
         self._counts_events = bool(account_now.terms)
         if most is not None:
@@ -216,6 +219,7 @@ def receipt_of(
     part: str = "1 of 1",
     picked: str = "",
     named: str = "",
+    by_curves: str = "",
 ) -> Receipt:
     """Return what proves a charge: the ledger entry that paid, and what it paid for."""
     return Receipt(
@@ -231,6 +235,7 @@ def receipt_of(
         version=__version__,
         picked=picked,
         named=named,
+        by_curves=by_curves,
     )
 
 

@@ -413,6 +413,7 @@ class Answering:
                 f"{number} of {len(counted)}",
                 picked=planned.picked,
                 named=self._source.named,
+                by_curves=self._account.total_by_curves,
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         if self._source.same_rows and self.counting.queries > 1:

@@ -60,6 +60,8 @@ class Account:
     charges : tuple of Charge
     together : str or None
         The cost of its answers together; None if their costs do not add up.
+    by_curves : bool
+        Whether that is the total of an account by curves, which holds for all its answers.
     risk : float or None
         How sure somebody who was 1% sure of a person can become by them; None without such a cost.
     meaning : str
@@ -72,6 +74,7 @@ class Account:
     protects: str
     charges: tuple[Charge, ...]
     together: str | None
+    by_curves: bool
     risk: float | None
     meaning: str
     warning: str
@@ -91,12 +94,15 @@ def _account(name: str, paid: list[Paid]) -> Account:
     for release, receipt in paid:
         charges.setdefault(_place(receipt), []).append((release, receipt))
     units = [release.guarantee.unit for release, _ in paid]
-    whole = _together([release for release, _ in paid])
+    # By curves, the account's total holds for all its answers, and their costs say less.
+    totals = [receipt.total for _, receipt in paid if receipt.total is not None]
+    whole = totals[-1] if totals else _together([release for release, _ in paid])
     return Account(
         name,
         _protects(units),
         tuple(_charge(charges[place]) for place in sorted(charges)),
         None if whole is None else str(whole),
+        bool(totals),
         None if whole is None else belief.afterwards(whole),
         "" if whole is None else _sentence(belief.sentence(whole, units[0])),
         "" if whole is None else belief.warning(whole, units[0]),
@@ -452,6 +458,8 @@ def _risk_notes(
         return []
     worst = bounded[0]
     cost = f"Its answers on this page cost {worst.together}; others that it paid for add to that."
+    if worst.by_curves:
+        cost = f"All its answers, those not on this page too, are bounded by {worst.together}."
     said = [_named(worst) if len(accounts) > 1 else worst.protects, cost, *_why_ten_deltas(worst)]
     said += _unbounded(releases, accounts, bounded)
     if len(accounts) > 1:
