@@ -74,7 +74,8 @@ def test_each_group_has_a_clip_of_its_own(wages: sf.Publisher) -> None:
     assert table["clip"].to_pylist() == release.clips.tolist()
     assert table["above"].to_pylist() == release.above.tolist()
     assert table["lowered"].to_pylist() == release.lowered.tolist()
-    assert table["lowered_at_most"].to_pylist() == release.lowered_at_most.tolist()
+    assert table["lowered_high"].to_pylist() == release.lowered_at_most.tolist()
+    assert table["lowered_low"].to_pylist() == [0, 0]
     assert release.title == "Mean of wage, each clipped, by ward"
     for ward in range(2):
         in_ward = WAGES[ward::2]

@@ -28,7 +28,7 @@ from sfumato.mechanisms.noise import Law
 from sfumato.questions.aggregates.values import Basis
 from sfumato.questions.histogram.posterior import Prior, drawn_tables
 
-# Chosen on other columns than those that docs/evidence/chosen_clips.json reports.
+# Chosen on other columns than most of those that docs/evidence/gains/chosen_clips.md reports.
 PRIOR = Prior(begins=0.15, ends=0.15, resumes=0.005, scale=0.5, drift=-0.3, spread=0.05, draws=150)
 STEPS_TO_LAST = (0, 1)  # from the clip to the last knot of a span, or all
 STEPS_TO_FIRST = (1, 2, 3, 5)  # from the first knot of a span to the clip, or all

@@ -398,9 +398,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
         Where each person has one value, the numbers of persons stand in ``persons``, not ``rows``.
         ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known. A
-        clip that was chosen adds the columns ``clip``, ``above``, ``lowered`` and
-        ``lowered_at_most``. With several values there is one row per value and group, and a first
-        column ``value``.
+        clip that was chosen adds the columns ``clip``, ``above`` and ``lowered``, the latter with
+        ``lowered_low`` and ``lowered_high``: null where it is not known how much it is at most.
+        With several values there is one row per value and group, and a first column ``value``.
         """
         import pyarrow as pa
 
@@ -425,11 +425,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             numbers["clip"] = self.clips.reshape(-1)
             numbers["above"] = self.above.reshape(-1)
         if self.spans is not msgspec.UNSET:
-            for name, amounts in (
-                ("lowered", self.lowered.reshape(-1)),
-                ("lowered_at_most", self.lowered_at_most.reshape(-1)),
-            ):
-                numbers[name] = column_of(amounts, np.isnan(amounts))
+            most = self.lowered_at_most.reshape(-1)
+            unknown = np.isnan(most)
+            numbers["lowered"] = self.lowered.reshape(-1)
+            numbers["lowered_low"] = column_of(np.zeros(len(most)), unknown)
+            numbers["lowered_high"] = column_of(most, unknown)
         return table_of(cell_columns(self.lattice) | numbers)
 
     @property

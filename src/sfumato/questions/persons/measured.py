@@ -385,7 +385,7 @@ def _extreme_weights(
 
 # --- the distribution -----------------------------------------------------------------------------
 
-# Chosen on other laws than those that docs/evidence/errors_of_recommended_limits.json reports.
+# Chosen on other laws than those that docs/evidence/gains/chosen_clips.md reports.
 PRIOR = Prior(begins=0.15, ends=0.1, resumes=0.003, scale=0.4, drift=-0.2, spread=0.05, draws=200)
 LIMITS_PER_BIN = 4
 
