@@ -63,7 +63,7 @@ def test_the_tutorial_leads_from_an_empty_folder_to_a_report(empty: Path) -> Non
     assert (len(typed), len(shown)) == (10, 4)
     for name in ("report.html", "quarter4.html"):
         assert "<svg" in (empty / name).read_text(encoding="utf-8")
-    with open_ledger(empty / "budget.db") as ledger:
+    with open_ledger(empty / "sfumato.db") as ledger:
         (account,) = ledger.accounts()
     assert (account.name, account.remaining) == ("visits-2025", (0, 0))
     assert (empty / "wards.csv").exists()

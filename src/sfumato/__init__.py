@@ -6,7 +6,7 @@ State what is publicly known of a table, name its person, ask, and write the rep
 >>> from sfumato.demo import flights_path
 >>> domain = sf.Domain(hour=sf.Interval(0, 24), origin=sf.Categories(["EWR", "JFK", "LGA"]))
 >>> flights = sf.source(flights_path(), domain, person="tailnum", rows_per_person=100)
->>> with sf.Publisher(flights, ledger="budget.db", account="flights", budget="3") as publisher:
+>>> with sf.Publisher(flights, ledger="sfumato.db", account="flights", budget="3") as publisher:
 ...     release = publisher.release(sf.Histogram(["origin", "hour"]), epsilon="1")
 >>> page = sf.report(release, "report.html")
 
@@ -37,7 +37,7 @@ _EXTREMES = (
 )
 _GROUPS = 'Write by="ward" in sf.Mean, sf.Sum or sf.Quantiles, or name the axes of a sf.Histogram'
 _TABLE = 'Write sf.source("visits.csv", domain, person="patient", rows_per_person=4)'
-_PUBLISHER = 'Write sf.Publisher(source, ledger="budget.db", budget="3")'
+_PUBLISHER = 'Write sf.Publisher(source, ledger="sfumato.db", budget="3")'
 _ASKING = 'Write publisher.release(question, epsilon="0.5") of a sf.Publisher'
 _PARTS = "Write sf.AutoPartitioner(), or one of the other partitioners"
 _RISK = "It is in sf.risk"

@@ -272,7 +272,7 @@ class LedgerError(SfumatoError):
     >>> ages = np.array([[31.0], [35.5], [64.0]])
     >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
     >>> try:
-    ...     sf.Publisher(src, ledger="no such folder/budget.db", budget="1")
+    ...     sf.Publisher(src, ledger="no such folder/sfumato.db", budget="1")
     ... except sf.LedgerError as error:
     ...     print(error.obstacle)
     its folder does not exist
@@ -512,7 +512,7 @@ MEANT = {
 
 COST = 'Write it where the question is asked: publisher.release(question, epsilon="0.5")'
 SOURCE = 'Write it where the table is named: sf.source(data, domain, person="patient", ...)'
-ACCOUNT = 'Write it where the account is named: sf.Publisher(source, ledger="budget.db", ...)'
+ACCOUNT = 'Write it where the account is named: sf.Publisher(source, ledger="sfumato.db", ...)'
 BELONGS = {
     "epsilon": ("a question states no cost", COST),
     "delta": ("a question states no cost", COST),

@@ -21,7 +21,8 @@ def test_bins_of_an_axis_of_times_are_named_by_their_times():
 
 
 def test_times_lie_at_parts_of_a_day():
-    assert np.diff(scales.edges_of(DAY)).tolist() == [0.25] * 4
+    assert np.diff(scales.positions_of(DAY)).tolist() == [0.25] * 4
+    assert scales.edges_of(DAY) is None, "few bins stand beside their names"
 
 
 def test_only_bins_of_equal_width_keep_their_scale():

@@ -14,6 +14,7 @@ import pytest
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.data import Source
+from sfumato.errors import SfumatoWarning
 from sfumato.ledger import open_ledger
 
 PLAN = """
@@ -178,11 +179,57 @@ def test_measures_convert_by_name_only() -> None:
 
 
 def test_an_account_keeps_its_total(tmp_path: Path) -> None:
-    sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1").close()
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+        assert publisher.remaining == 1
+        publisher.release(sf.Histogram("x"), epsilon="0.5")
     with pytest.raises(sf.UsageError, match="1"):
         sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="2")
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
+        assert publisher.remaining == Fraction(1, 2)
+
+
+def test_what_is_refused_leaves_no_ledger_behind(tmp_path: Path) -> None:
+    """The budget of a mistaken try would stand, and each further one would be refused for it."""
+    with pytest.raises(sf.UsageError, match="no such account"):
+        sf.Publisher(table(), ledger=tmp_path / "b.db", account="a")
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+        with pytest.raises(sf.BudgetExceeded, match="epsilon = 1 is left of epsilon = 1"):
+            publisher.release(sf.Histogram("x"), epsilon="2")
+        with pytest.raises(sf.BudgetExceeded):
+            publisher.open(sf.Counter(horizon=9), epsilon="2", key="k")
+        with pytest.raises(sf.UsageError):
+            publisher.release(sf.Histogram("nix"), epsilon="1")
+        assert publisher.account.total == (10**9, 0)
+    assert list(tmp_path.iterdir()) == []
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="3") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="2")
         assert publisher.remaining == 1
+
+
+def test_an_account_opened_meanwhile_is_the_one_that_pays(tmp_path: Path) -> None:
+    book = tmp_path / "b.db"
+    with sf.Publisher(table(), ledger=book, account="a", budget="1") as late:
+        with sf.Publisher(table(), ledger=book, account="a", budget="1") as early:
+            early.release(sf.Histogram("x"), epsilon="0.75")
+        assert late.remaining == Fraction(1, 4)
+        with pytest.raises(sf.BudgetExceeded):
+            late.release(sf.Histogram("x"), epsilon="0.5", key="k")
+
+
+def test_a_ledger_beside_one_that_paid_for_the_same_data_says_so(tmp_path: Path) -> None:
+    """Whoever forgets the ledger's name would pay a second time, and never hear of it."""
+
+    def ask(source: Source, book: str, account: str) -> None:
+        with sf.Publisher(source, ledger=tmp_path / book, account=account, budget="1") as publisher:
+            publisher.release(sf.Histogram("x"), epsilon="0.5")
+
+    ask(people(), "old.db", "a")
+    said = "Another ledger, 'old.db', .*account 'a' there .* spent epsilon = 0.5"
+    with pytest.warns(SfumatoWarning, match=said):
+        ask(people(), "new.db", "other name")
+    ask(people(), "new.db", "other name")
+    ask(people(name="others"), "third.db", "a")
+    ask(people(name="points", person=None, limit=1), "third.db", "b")
 
 
 def test_without_an_account_or_a_cost_nothing_starts(tmp_path: Path) -> None:
@@ -198,9 +245,10 @@ def test_without_an_account_or_a_cost_nothing_starts(tmp_path: Path) -> None:
 def test_an_existing_account_of_any_rule_is_found_without_its_total(
     total: object, tmp_path: Path
 ) -> None:
-    sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget=total).close()
-    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget=total) as publisher:
         publisher.release(sf.Histogram("x"), epsilon="0.1")
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="0.2")
 
 
 def test_a_total_rounds_down_and_a_cost_up() -> None:

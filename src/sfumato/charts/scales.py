@@ -101,13 +101,17 @@ def _date_axis(axis: Axis) -> None:
 def edges_of(axis: LatticeAxis) -> Array | None:
     """Edges of bins of equal width, as positions.
 
-    None for labels and for bins of unequal width, which get equal slots.
+    None for labels and for bins of unequal width, which get equal slots, and for few bins: their
+    names stand beside them, so that those at the ends are seen to be open.
     """
     edges = positions_of(axis)
-    if edges is None:
-        return None
+    is_drawn = edges is not None and axis.size > FEW_BINS and _is_even(edges)
+    return edges if is_drawn else None
+
+
+def _is_even(edges: Array) -> bool:
     widths = np.diff(edges)
-    return edges if np.ptp(widths) <= NEARLY * widths.max() else None
+    return bool(np.ptp(widths) <= NEARLY * widths.max())
 
 
 def positions_of(axis: LatticeAxis) -> Array | None:
@@ -131,9 +135,9 @@ def _has_single_numbers(axis: LatticeAxis) -> bool:
 
 def name_of(axis: LatticeAxis) -> str:
     """The axis' name, and a word where the picture does not keep its scale."""
-    return plain(axis.name, 40) + (
-        " (bins of unequal width)" if axis.has_edges and edges_of(axis) is None else ""
-    )
+    edges = positions_of(axis)
+    is_kept = edges is None or _is_even(edges)
+    return plain(axis.name, 40) + ("" if is_kept else " (bins of unequal width)")
 
 
 def edge_labels(axis: LatticeAxis) -> list[str]:

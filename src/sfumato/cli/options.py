@@ -311,10 +311,11 @@ def _keep(context: click.Context, option: click.Parameter, value: object) -> Non
     context.meta[KEPT.format(option.name)] = value
 
 
+DEFAULT_LEDGER = Path("sfumato.db")
 ledger_option = option(
     "--ledger",
     type=LEDGER,
-    default=Path("sfumato.db"),
+    default=DEFAULT_LEDGER,
     envvar="SFUMATO_LEDGER",
     show_default=True,
     group=ACCOUNT,
@@ -381,12 +382,15 @@ def opened(ledger: str | Path, *, create: bool = False) -> Ledger:
 def opened_to_charge(ledger: str | Path) -> Ledger:
     """Open the ledger that pays for what the running command publishes."""
     anchor, spender = _kept()
-    # Asked before opening, which makes the file.
-    is_new = isinstance(ledger, Path) and not ledger.exists()
-    book = open_to_charge(ledger, anchor=anchor, spender=spender)
-    if is_new:
+    if isinstance(ledger, Path) and not ledger.exists():
+        click.get_current_context().call_on_close(lambda: _say_if_made(ledger))
+    return open_to_charge(ledger, anchor=anchor, spender=spender)
+
+
+def _say_if_made(ledger: Path) -> None:
+    """Say that a ledger is new, if the command made it."""
+    if ledger.exists():
         talk(f"The ledger {ledger} is new: it knows of nothing that was spent before.")
-    return book
 
 
 # --- cost -----------------------------------------------------------------------------------------

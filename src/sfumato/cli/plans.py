@@ -143,8 +143,7 @@ def release(
 
     \b
     Example:
-      sfumato release examples/flights.toml --ledger budget.db \\
-        --report report.html
+      sfumato release examples/flights.toml --report report.html
     """
     spec = read_plan(plan)
     files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
@@ -171,9 +170,6 @@ def _released(
 
     budget = spec.budget
     rows = source_of(spec, table)
-    # An account is bound to its person column for good, so that a misspelt column has to be found
-    # before the account is opened.
-    rows.require(spec.plan().needs(rows.domain))
     publisher = Publisher(
         rows,
         ledger=opened_to_charge(ledger),

@@ -30,10 +30,8 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy import (
     Neighbours,
     Unit,
-    charge,
     limits_of,
     measure_of,
-    rule_of,
     stated_total,
     unit_within,
 )
@@ -334,12 +332,6 @@ def publish(
     settings.files.require([question], settings.file)
     settings.require_cost()
     source = settings.source(domain)
-    # An account is bound to its person column for good, so that a misspelt column has to be found
-    # before the account is opened.
-    question.require_unit(source.unit)
-    source.require([question.needs(source.domain)])
-    if settings.budget is not None:
-        _require_chargeable(settings, source, question)
     answer, remaining = _released(settings, source, question)
     with paid():
         said = _write_files(settings, answer, forms)
@@ -391,26 +383,6 @@ def _shared(account: str) -> str:
         " Every command without --account spends from it. For a table about other persons, open "
         "another: --account NAME."
     )
-
-
-def _require_chargeable(settings: PublishSettings, source: Source, question: AnyQuestion) -> None:
-    """Refuse a cost that the question, or the account of --budget, cannot have.
-
-    A new account keeps its total for good, so that a wrong one must not be opened.
-    """
-    from sfumato.publishing.previews import preview
-
-    total = stated_total(str(settings.budget), "--budget", in_rho=settings.rho is not None)
-    previewed = preview(
-        question,
-        domain=source.domain,
-        unit=source.unit,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rho=settings.rho,
-    )
-    # Called for its refusal: an account of this budget may count in another measure.
-    charge(previewed.cost, rule_of(total))
 
 
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from sfumato.answers import UNREADABLE, accuracy_sentence, from_bytes
 from sfumato.cli.layers import LayeredCommand
-from sfumato.cli.options import LEDGER, json_option
+from sfumato.cli.options import DEFAULT_LEDGER, LEDGER, json_option
 from sfumato.cli.output import emit_json, prose, say, scanning, talk
 from sfumato.cli.paths import NewFile, NewFolder, require_unread, saved
 from sfumato.errors import BudgetExceeded, DataError, UsageError, missing_file
@@ -126,7 +126,7 @@ def disclose(
 
     \b
     Example:
-      sfumato disclose releases/*.json --ledger budget.db \\
+      sfumato disclose releases/*.json --ledger sfumato.db \\
         --facts plan.toml --out visits.yaml --checklist checklist.html
     """
     from sfumato.publishing.plan_file import read_publication
@@ -191,6 +191,8 @@ def _findings(path: Path) -> list[Finding]:
 @click.option(
     "--ledger",
     type=LEDGER,
+    default=DEFAULT_LEDGER,
+    show_default=True,
     envvar="SFUMATO_LEDGER",
     help="For custodians, analysts and auditors: the ledger that was charged for the release. The "
     "environment variable SFUMATO_LEDGER sets it too, where there is no --key.",
@@ -200,7 +202,7 @@ def _findings(path: Path) -> list[Finding]:
     help="For a reader: the custodian's public key, as `sfumato ledger key` prints it.",
 )
 @json_option
-def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: bool) -> None:
+def verify(release: Path, ledger: str | Path, key: str | None, as_json: bool) -> None:
     """Check that RELEASE, a JSON file, is the one that was published.
 
     It is compared with the ledger that was charged for it, or its signature is checked with the
@@ -211,18 +213,16 @@ def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: b
     from sfumato.publishing.verifying import verify_signature
 
     stated = click.get_current_context().get_parameter_source("ledger")
-    if key is not None and stated is ParameterSource.ENVIRONMENT:
-        ledger = None
-    if (ledger is None) == (key is None):
+    is_default = stated is ParameterSource.DEFAULT and not DEFAULT_LEDGER.exists()
+    if (key is None and is_default) or (key is not None and stated is ParameterSource.COMMANDLINE):
         remedy = "Give one of them: a custodian has the ledger, a reader has the key"
         raise UsageError(f"verifying {release}", "it takes --ledger or --key", remedy)
     held = saved(release)
-    if ledger is not None:
+    if key is not None:
+        verdict = verify_signature(held, key)
+    else:
         with open_ledger(ledger, create=False) as book:
             verdict = compare(held, book)
-    else:
-        assert key is not None
-        verdict = verify_signature(held, key)
     if not verdict.ok:
         obstacle = verdict.reason.rstrip(".").replace("It ", "it ", 1)
         remedy = "Do not publish it; ask the custodian for the release that was published"

@@ -10,9 +10,10 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
@@ -58,7 +59,8 @@ def run(args: list[str]) -> int:
     from sfumato.errors import InternalError, SfumatoError
 
     try:
-        outcome: object = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
+        with _warnings_as_messages():
+            outcome: object = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
         code = outcome if isinstance(outcome, int) else 0
     except click.exceptions.Abort:
         _say_interrupted()
@@ -79,6 +81,32 @@ def run(args: list[str]) -> int:
             # The text of an unforeseen error may quote a value of the data, so it is not printed.
             code = _show_error(args, _bug(error), error, InternalError.exit_code)
     return code
+
+
+@contextmanager
+def _warnings_as_messages() -> Iterator[None]:
+    """Say our own warnings as messages, without the line of code that Python adds."""
+    from sfumato.errors import SfumatoWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SfumatoWarning)
+        show = warnings.showwarning
+
+        def tell(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, SfumatoWarning):
+                _tell(f"Note: {message}")
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = tell
+        yield
 
 
 def _unprintable(error: Exception) -> DataError | None:

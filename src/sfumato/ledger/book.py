@@ -11,6 +11,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_bytes as random_bytes
@@ -24,7 +25,15 @@ from sfumato.ledger import charge, journal, refusals, stream_record
 from sfumato.ledger.anchor import Anchor, hash_of
 from sfumato.ledger.audit import MOST_FAULTS, audit, faults, first_fault
 from sfumato.ledger.charge import OPEN_IT, Hold, Payer, require_account
-from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender, Verification
+from sfumato.ledger.entries import (
+    NOTHING,
+    Account,
+    Amount,
+    Binding,
+    Entry,
+    Spender,
+    Verification,
+)
 from sfumato.ledger.secrets import Secrets, opened
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import (
@@ -205,6 +214,32 @@ class Book:
         label = self._store.label
         return self._store.reading(lambda rows: require_account(rows, name, label, remedy))
 
+    def paid_beside(self, name: str, binding: Binding) -> list[tuple[str, Account]]:
+        """Accounts of other ledgers in the same folder that have paid for what an account binds.
+
+        Parameters
+        ----------
+        name : str
+            That of the account. Data without a name are taken for the same in accounts of one name.
+        binding : Binding
+
+        Returns
+        -------
+        list of pairs
+            The name of the other ledger, and its account.
+        """
+        accounts = []
+        for ledger, store in self._store.beside().items():
+            with Book(store) as other, suppress(LedgerError):
+                accounts += [(ledger, account) for account in other.accounts()]
+        return [
+            (ledger, account)
+            for ledger, account in accounts
+            if account.protects == binding.protects
+            and account.data == binding.data
+            and (binding.data or account.name == name)
+        ]
+
     def spenders(self, account: str) -> list[Spender]:
         """The spenders of an account, in the order in which they were named."""
         return self._store.reading(lambda rows: rows.spenders(self._known(rows, account).name))
@@ -326,7 +361,15 @@ class Book:
 
     # --- accounts ---------------------------------------------------------------------------------
 
-    def open_account(self, name: str, rule: str, total: Amount | None, terms: str = "") -> Account:
+    def open_account(
+        self,
+        name: str,
+        rule: str,
+        total: Amount | None,
+        terms: str = "",
+        *,
+        first_charge: Amount = NOTHING,
+    ) -> Account:
         """Create an account, or check that it exists with this rule and total.
 
         The first charge fixes whom the account protects, and not its opening: until then, a slip in
@@ -342,12 +385,16 @@ class Book:
         terms : str
             How it composes by curves, for good (`sfumato.ledger.stated_terms`): from its opening
             where the rule is "approx", or once it is widened. "": it adds up.
+        first_charge : tuple of two int
+            What it is opened to pay.
 
         Raises
         ------
         UsageError
             The account exists with another rule, total or terms, or is asked for without a total
             and does not exist.
+        BudgetExceeded
+            It would be new, and its total is below the first charge. Nothing is written.
         """
         require_text("account", name)
         require_text("rule", rule)
@@ -355,7 +402,8 @@ class Book:
             account = self.account(name)
         else:
             require_amount("total", total)
-            account = self._find_or_open(name, rule, total, terms)
+            new = Account(name, rule, total, NOTHING, terms=terms)
+            account = self._find_or_open(new, first_charge)
         stated = (rule, None if total is None else tuple(total), terms)
         if total is None:
             is_same = account.rule == rule
@@ -368,17 +416,21 @@ class Book:
             raise refusals.differs(account, rule, total, terms)
         return account
 
-    def _find_or_open(self, name: str, rule: str, total: Amount, terms: str) -> Account:
-        self._examine()
-
+    def _find_or_open(self, new: Account, first_charge: Amount) -> Account:
         def settle(rows: PublicRows) -> Account:
-            return rows.account(name) or journal.open_account(rows, name, rule, total, terms)
+            stated = (new.name, new.rule, new.total, new.terms)
+            return rows.account(new.name) or journal.open_account(rows, *stated)
 
-        account = self._store.reading(lambda rows: rows.account(name))
+        if self._store.is_made:
+            self._examine()
+        account = self._store.reading(lambda rows: rows.account(new.name))
         if account is not None:
             return account
+        if any(asked > most for asked, most in zip(first_charge, new.total, strict=True)):
+            raise refusals.exceeded(new, first_charge)
+        self._examine()
         remedy = "Ask the custodian to run `sfumato ledger init`, or name an account that exists"
-        self._require_custodian(f"opening account {name!r}", remedy)
+        self._require_custodian(f"opening account {new.name!r}", remedy)
         return self._store.writing(settle)
 
     def widen(self, name: str) -> Account:
@@ -421,7 +473,8 @@ class Book:
 
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, or that it may not begin with."""
-        self._examine()
+        if self._store.is_made:
+            self._examine()
         journal.require_fit(account, binding)
         self._store.reading(lambda rows: journal.require_named(rows, account, binding))
 
@@ -887,15 +940,20 @@ def open_to_charge(
 ) -> Book:
     """Open the ledger that is to pay for a release; see ``open_ledger``.
 
-    A missing file is created. A missing ledger on a server is not: it may be another database than
-    the one that was meant, whose owner does not expect a ledger in it, and the budget of a new
-    ledger would be spent beside that of the right one.
+    A missing file is created with the first charge, so that a refused one leaves none behind. A
+    missing ledger on a server is not: it may be another database than the one that was meant, whose
+    owner does not expect a ledger in it, and the budget of a new ledger would be spent beside that
+    of the right one.
     """
-    return open_ledger(where, create=not _is_server(where), anchor=anchor, spender=spender)
+    store = store_of(where, create=not _is_server(where), at_once=False)
+    return Book(store, anchor=anchor, spender=spender)
 
 
-def store_of(where: str | Path | None, *, create: bool) -> Store:
-    """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
+def store_of(where: str | Path | None, *, create: bool, at_once: bool = True) -> Store:
+    """The store of a ledger in a file, on a server or in memory; see ``open_ledger``.
+
+    ``at_once``: whether a missing file is made now, and not when it is first written to.
+    """
     if isinstance(where, str) and _is_server(where):
         from sfumato.ledger.postgres import PostgresStore
 
@@ -910,7 +968,7 @@ def store_of(where: str | Path | None, *, create: bool) -> Store:
             "for a file with such a name, its path from the root"
         )
         raise UsageError(request, obstacle, remedy)
-    return SQLiteStore(where, create=create)
+    return SQLiteStore(where, create=create, at_once=at_once)
 
 
 def _is_server(where: str | Path | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -131,7 +132,7 @@ T = TypeVar("T")
 SUFFIX = ".secrets"
 
 
-def beside(path: str | None) -> str | None:
+def secrets_of(path: str | None) -> str | None:
     """Where the secrets of the ledger in a file are."""
     return None if path is None else path + SUFFIX
 
@@ -143,12 +144,14 @@ class SQLiteStore(Store):
     ----------
     where : str, Path or None
         None or ``":memory:"``: in memory.
-    create : bool
-        Whether a missing file is made.
+    create, at_once : bool
+        Whether a missing file is made, and whether it is made now, or when it is first written to.
     """
 
-    def __init__(self, where: str | Path | None, *, create: bool = True) -> None:
-        self.database = Database(where, kind=BOOK, create=create)
+    def __init__(
+        self, where: str | Path | None, *, create: bool = True, at_once: bool = True
+    ) -> None:
+        self.database = Database(where, kind=BOOK, create=create, at_once=at_once)
         self._in_memory: SQLiteSecretStore | None = None
 
     def __repr__(self) -> str:
@@ -168,12 +171,28 @@ class SQLiteStore(Store):
             self.database.transaction, WRITING, SQLitePublicRows, action
         )
 
+    @property
+    def is_made(self) -> bool:
+        return self.database.is_made
+
+    def beside(self) -> dict[str, Store]:
+        if self.database.path is None:
+            return {}
+        own = Path(self.database.path)
+        stores: dict[str, Store] = {}
+        for secrets in sorted(own.parent.glob(f"*{SUFFIX}")):
+            other = secrets.with_suffix("")
+            if other != own:
+                with suppress(LedgerError):
+                    stores[other.name] = SQLiteStore(other, create=False)
+        return stores
+
     def has_secrets(self) -> bool:
-        path = beside(self.database.path)
+        path = secrets_of(self.database.path)
         return self._in_memory is not None if path is None else os.path.lexists(path)
 
     def secrets(self, *, create: bool) -> SecretStore:
-        path = beside(self.database.path)
+        path = secrets_of(self.database.path)
         if path is None:
             # Opened again, it has the same rows, as a file would.
             self._in_memory = self._in_memory or SQLiteSecretStore(None, create=True)

@@ -203,6 +203,7 @@ MEANING: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_CONSTRAINT: (REFUSED, REPORT),
     sqlite3.SQLITE_TOOBIG: ("the answer is too large to be stored", "Ask for fewer cells"),
 }
+CREATABLE = "Give a path in a folder that exists and may be written"
 UNKNOWN = (
     "the file cannot be used",
     "Verify the ledger, and restore the latest whole copy if it is damaged",
@@ -344,12 +345,22 @@ class Database:
     kind : FileKind
     create : bool
         Whether a missing file is made.
+    at_once : bool
+        Whether it is made now, and not when it is first written to. Until then, a missing file is
+        read as an empty one.
     """
 
     def __init__(
-        self, where: str | Path | None, *, kind: FileKind = BOOK, create: bool = True
+        self,
+        where: str | Path | None,
+        *,
+        kind: FileKind = BOOK,
+        create: bool = True,
+        at_once: bool = True,
     ) -> None:
         self.kind = kind
+        self._may_create = create
+        self._is_made = True
         self.number = next(_NUMBERS)
         self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
         whose = "in memory" if self.path is None else repr(str(where))
@@ -359,8 +370,13 @@ class Database:
         self._identity: tuple[int, int] | None = None
         self._pid = os.getpid()
         with OPENING:
-            self._connect(create=create)
+            self._connect(writes=at_once)
             _LIVE.add(self)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is a file, or a database in memory."""
+        return self._is_made
 
     # --- transactions, each to be run alone -------------------------------------------------------
 
@@ -371,7 +387,7 @@ class Database:
 
         One that writes is durable when this returns, and undone if it raises.
         """
-        connection = self._ready()
+        connection = self._ready(writes=begin == WRITING)
         try:
             _patiently(connection.execute, begin)
             result = action(view(connection))
@@ -408,13 +424,15 @@ class Database:
 
     # --- the connection ---------------------------------------------------------------------------
 
-    def _ready(self) -> sqlite3.Connection:
+    def _ready(self, *, writes: bool = True) -> sqlite3.Connection:
         """The connection, after a check that it is this process's, to the same file as before."""
         if self._pid != os.getpid() and (self.path is None or self._connection is not None):
             raise LedgerError(self.label, FORKED, ONCE_EACH)
+        if self.path is not None and not self._is_made and (writes or os.path.lexists(self.path)):
+            self._drop()
         if self._connection is None:
-            self._connect(create=False)
-        else:
+            self._connect(writes=writes)
+        elif self._is_made:
             self._checked_identity()
         assert self._connection is not None
         # An interrupt may have left a transaction open. Nobody was told of what is in it.
@@ -459,12 +477,12 @@ class Database:
 
     def open_to_others(self) -> bool:
         """Whether anyone but its owner may read or write the file."""
-        if self.path is None or os.name != "posix":
+        if self.path is None or not self._is_made or os.name != "posix":
             return False
         return bool(os.stat(self.path).st_mode & OTHERS)
 
-    def _connect(self, *, create: bool) -> None:
-        connection = self._opened(create=create)
+    def _connect(self, *, writes: bool) -> None:
+        connection = self._opened(writes=writes)
         try:
             self._require_owner_only()
             _patiently(self._prepare, connection)
@@ -482,19 +500,26 @@ class Database:
         self._identity = identity
         self._pid = os.getpid()
 
-    def _opened(self, *, create: bool) -> sqlite3.Connection:
-        """A connection to the file, which is made if it is missing and may be made."""
+    def _opened(self, *, writes: bool) -> sqlite3.Connection:
+        """A connection to the file, which is made if it is missing, may be made, and is written to.
+
+        A missing file that is only read is an empty one in memory.
+        """
         if self._identity is not None:
             self._checked_identity()
         if self.path is not None and os.path.isdir(self.path):
             raise LedgerError(self.label, "it is a directory", "Name a file in it, as budget.db")
-        if self.path is not None and not os.path.lexists(self.path):
-            self._create(create)
-        address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
+        is_missing = self.path is not None and not os.path.lexists(self.path)
+        if is_missing:
+            self._require_creatable()
+            if writes:
+                self._create()
+        self._is_made = writes or not is_missing
+        is_file = self.path is not None and self._is_made
         try:
             return sqlite3.connect(
-                address,
-                uri=self.path is not None,
+                f"file:{quote(str(self.path))}?mode=rw" if is_file else ":memory:",
+                uri=is_file,
                 isolation_level=None,
                 check_same_thread=False,
                 timeout=0,
@@ -502,15 +527,26 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def _create(self, create: bool) -> None:
+    def _require_creatable(self) -> None:
+        """Refuse a missing file that is not to be made, or whose folder is not there."""
+        assert self.path is not None
+        folder = os.path.dirname(self.path)
+        # A file that was opened before is not made again: what was charged in it would be lost.
+        if not self._may_create or self._identity is not None:
+            raise LedgerError(self.label, missing_file(self.path), "Check the path")
+        if not os.path.isdir(folder):
+            raise LedgerError(self.label, "its folder does not exist", CREATABLE)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            obstacle = "its file cannot be created: its folder may not be written"
+            raise LedgerError(self.label, obstacle, CREATABLE)
+
+    def _create(self) -> None:
         """Create the file for its owner only, and make its name durable.
 
         The log files that SQLite puts beside it inherit its mode.
         """
         assert self.path is not None
         folder = os.path.dirname(self.path)
-        if not create:
-            raise LedgerError(self.label, missing_file(self.path), "Check the path")
         try:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -521,11 +557,8 @@ class Database:
             finally:
                 os.close(handle)
         except OSError as error:
-            reason = "its folder does not exist"
-            if os.path.isdir(folder):
-                reason = f"its file cannot be created ({error.strerror})"
-            remedy = "Give a path in a folder that exists and may be written"
-            raise LedgerError(self.label, reason, remedy) from error
+            reason = f"its file cannot be created ({error.strerror})"
+            raise LedgerError(self.label, reason, CREATABLE) from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check what the file is before anything in it is touched, then fill an empty one."""
@@ -537,7 +570,7 @@ class Database:
             connection.rollback()
         for pragma in (*PRAGMAS, *self.kind.pragmas):
             connection.execute(f"PRAGMA {pragma}")
-        if self.path is not None and not _keeps_log(connection):
+        if self.path is not None and self._is_made and not _keeps_log(connection):
             raise LedgerError(
                 self.label,
                 "its file system allows no write-ahead log",

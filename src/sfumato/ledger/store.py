@@ -712,6 +712,15 @@ class Store(Part[PublicRows]):
         """Who uses the store: whom the user states, where the store cannot check that."""
         return Caller(stated or "", stated=stated is not None)
 
+    @property
+    def is_made(self) -> bool:
+        """Whether it is there: a missing file is made when it is first written to."""
+        return True
+
+    def beside(self) -> dict[str, Store]:
+        """Other ledgers of the same folder, by name; those that cannot be opened are left out."""
+        return {}
+
     @abstractmethod
     def has_secrets(self) -> bool:
         """Whether there is a secret part."""

@@ -84,8 +84,9 @@ class PublisherAccount:
             _warn_that_it_forgets()
         self.name = "default" if account is None else account
         self.binding = Binding(source.unit.protects, source.name or "")
-        account_now = self._find_or_open(total)
+        self._total = total
         # An account for others is refused here already, and not only when it is charged.
+        account_now = self.now
         self.ledger.fits(account_now, self.binding)
         self.rule = account_now.rule
         self.by_curves = account_now.by_curves
@@ -96,24 +97,50 @@ class PublisherAccount:
             if rule_of(most) != self.rule:
                 raise _other_measure(most, self.rule)
             self.binding = replace(self.binding, ceiling=total_of(most), terms=stated_terms(most))
-            self.ledger.cap(self.name, self.binding)
+            if self.is_open:
+                self.ledger.cap(self.name, self.binding)
 
-    def _find_or_open(self, total: CentralMeasure | None) -> Account:
-        if total is None:
-            opening = "give its budget to open it (command line: --budget 2)"
-            remedy = f"Name an account that exists, or {opening}"
-            return self.ledger.account(self.name, remedy=remedy)
-        terms = stated_terms(total)
-        return self.ledger.open_account(self.name, rule_of(total), total_of(total), terms)
+    @property
+    def is_open(self) -> bool:
+        """Whether the ledger has the account. Its first charge opens it: a refused one does not."""
+        return any(account.name == self.name for account in self.ledger.accounts())
 
     @property
     def now(self) -> Account:
-        """The account as it stands now."""
-        return self.ledger.account(self.name)
+        """The account as it stands now, or as its first charge will open it."""
+        if self._total is None:
+            opening = "give its budget to open it (command line: --budget 2)"
+            remedy = f"Name an account that exists, or {opening}"
+            return self.ledger.account(self.name, remedy=remedy)
+        rule = rule_of(self._total)
+        total = total_of(self._total)
+        terms = stated_terms(self._total)
+        if self.is_open:
+            return self.ledger.open_account(self.name, rule, total, terms)
+        return Account(self.name, rule, total, (0, 0), terms=terms)
+
+    def open(self, money: Money) -> None:
+        """Open the account for its first charge, if it can pay it.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the charge is above the whole total. Nothing is written then.
+        """
+        if self.is_open:
+            return
+        for other, known in self.ledger.paid_beside(self.name, self.binding):
+            _warn_of_another(self.ledger, other, known)
+        new = self.now
+        self.ledger.open_account(self.name, new.rule, new.total, new.terms, first_charge=money)
+        if self.binding.ceiling is not None:
+            self.ledger.cap(self.name, self.binding)
 
     @property
     def remaining(self) -> object:
         """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
+        if not self.is_open:
+            return in_measure(self.now.remaining, self.rule)
         return in_measure(self.ledger.left(self.name, self.spender), self.rule)
 
     def money(
@@ -180,7 +207,7 @@ def _opened(ledger: str | Path | Ledger | None) -> Ledger:
         raise UsageError(
             f"ledger = {type(ledger).__name__}",
             "it is neither a path nor a ledger",
-            'Write ledger="budget.db"',
+            'Write ledger="sfumato.db"',
         )
     return ledger
 
@@ -206,7 +233,21 @@ def _warn_that_it_forgets() -> None:
     """Say once that an account in memory forgets; every process that asks again spends again."""
     forgets = "This account is in memory, and forgets what it spent when the program ends."
     # Four levels up is whoever made the publisher.
-    warn_once(f'{forgets} Write ledger="budget.db" to keep it.', stacklevel=4)
+    warn_once(f'{forgets} Write ledger="sfumato.db" to keep it.', stacklevel=4)
+
+
+def _warn_of_another(ledger: Ledger, other: str, account: Account) -> None:
+    """Say once that another ledger in the folder has paid for the same data."""
+    spent = written(account.rule, account.spent)
+    paid = f"account {account.name!r} there protects {account.protects}, and spent {spent}"
+    adds_up = "If these are the same persons, what they risk adds up"
+    warn_once(
+        f"A new account in {ledger.label}. Another ledger, {other!r}, is in the same folder: "
+        f"{paid}. "
+        f"{adds_up}; to go on with that ledger, name it (command line: --ledger {other}).",
+        # Five levels up is whoever asked for the release.
+        stacklevel=5,
+    )
 
 
 R = TypeVar("R", bound=Release)

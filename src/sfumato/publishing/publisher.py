@@ -242,7 +242,7 @@ class Publisher:
             raise UsageError(
                 f"sf.Publisher of type {type(source).__name__}",
                 "it publishes from a source",
-                'Write sf.Publisher(sf.source(data, domain), ledger="budget.db", ...)',
+                'Write sf.Publisher(sf.source(data, domain), ledger="sfumato.db", ...)',
             )
         self.source = source
         self._account = PublisherAccount(
@@ -546,6 +546,7 @@ class Publisher:
         words = msgspec.UNSET if captions is None else captions
         opening = streams.Opening(settled, noise.private, charged, self.source.title, words)
         with self._account.refusing_in_measure(money):
+            self._account.open(money)
             record = self.ledger.stream(
                 self._account.name,
                 key,
@@ -639,6 +640,7 @@ class Publisher:
             yield self._newest_answer(planned, question_hash, place, formerly)
             return
         with self._account.refusing_in_measure(planned.money):
+            self._account.open(planned.money)
             hold = self.ledger.reserve(
                 account,
                 key,
