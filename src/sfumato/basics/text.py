@@ -46,6 +46,38 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
+IRREGULAR = {"aircraft": "aircraft", "child": "children", "man": "men", "woman": "women"}
+SINGULAR = {"are": "is", "do": "does", "have": "has", "were": "was"}
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun, by the rules of spelling."""
+    if noun in IRREGULAR:
+        return IRREGULAR[noun]
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if re.search(r"(s|x|z|ch|sh)$", noun) else f"{noun}s"
+
+
+def agreeing(count: int, verb: str) -> str:
+    """A verb as it stands behind a number.
+
+    >>> agreeing(1, "are"), agreeing(2, "are"), agreeing(1, "lie")
+    ('is', 'are', 'lies')
+    """
+    return verb if count != 1 else SINGULAR.get(verb, f"{verb}s")
+
+
+def several(count: int, noun: str, verb: str = "") -> str:
+    """A number of things, and what they do.
+
+    >>> several(1, "row", "have"), several(1200, "box"), several(0, "row", "are")
+    ('1 row has', '1,200 boxes', '0 rows are')
+    """
+    things = f"{count:,} {noun if count == 1 else plural(noun)}"
+    return f"{things} {agreeing(count, verb)}" if verb else things
+
+
 def plain(text: object, longest: int = LONGEST_LABEL) -> str:
     """Make a label safe to show: nothing that steers a screen, and cut where it is too long."""
     shown = _tamed(str(text))
@@ -149,8 +181,7 @@ def paragraph(text: str) -> str:
 def _left_out(table: Table) -> list[str]:
     """How many rows are not shown, if there are such."""
     further = table.total - len(table.rows)
-    more = "row" if further == 1 else "rows"
-    return [f"… and {further:,} more {more}: to_frame() has all."] if further else []
+    return [f"… and {several(further, 'more row')}: to_frame() has all."] if further else []
 
 
 # --- HTML -----------------------------------------------------------------------------------------

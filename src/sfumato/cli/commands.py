@@ -81,11 +81,12 @@ SECTIONS = {
     "One question about one file": (
         *("histogram", "tables", "persons", "quantiles", "partition", "cluster"),
     ),
-    "Epsilon, and what was spent": ("choose", "account", "ledger", "verify", "disclose"),
-    "Day by day, and without a trusted curator": ("stream", "local"),
-    "Sfumato itself": ("doctor", "audit", "bench"),
+    "More": (
+        *("choose", "account", "ledger", "verify", "disclose"),
+        *("stream", "local", "doctor", "audit", "bench"),
+    ),
 }
-"""The commands as --help shows them: first what most people need."""
+"""The commands as --help shows them, on one screen: first what most people need."""
 QUESTIONS = "One question about one file"
 """The section of the commands that are made from questions."""
 
@@ -210,6 +211,10 @@ class LazyGroup(click.Group):
                 raise unknown_command(args[0], known, "sfumato")
         return super().resolve_command(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands alone: --help and --version are what every program has."""
+        self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for --help, without importing any."""
         from sfumato.basics.lazily import described
@@ -239,15 +244,13 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Data go to stdout, messages to stderr. Exit codes: 0 done, 2 usage, 3 budget, 4 data, "
-    "5 ledger, 70 a bug in Sfumato, 141 nobody reads stdout any more.",
+    epilog="Exit codes: 0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato.",
 )
 @click.version_option(__version__, prog_name="sfumato")
 def cli() -> None:
-    """Publish statistics about people, and limit what they reveal about any one person.
+    """Publish statistics about people that reveal little about any one of them.
 
     \b
-    See what it does:        sfumato demo
     Publish your own table:  sfumato init FILE --out PLAN.toml
                              sfumato preview PLAN.toml
                              sfumato release PLAN.toml --report report.html

@@ -17,6 +17,8 @@ import click
 
 from sfumato.answers import Release, discover, load
 from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
+from sfumato.basics.text import several
+from sfumato.cli.output import talk
 from sfumato.data.addresses import Address, read
 from sfumato.data.readers.files import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
@@ -24,6 +26,7 @@ from sfumato.errors import DataError, UsageError
 # --- files to write -------------------------------------------------------------------------------
 
 PICTURES = (".svg", ".png", ".pdf")
+MOST_NAMED = 3  # files that were replaced
 
 
 class _Target(click.Path):
@@ -47,6 +50,9 @@ class _Target(click.Path):
         if obstacle is not None:
             raise DataError(f"{self.action} {path}", obstacle, self.remedy)
         self.require_ending(path, "writing" if param is None else param.opts[0])
+        if ctx is not None:
+            before = _written_at(path)
+            ctx.call_on_close(lambda: _say_replaced(path, before))
         return path
 
     def require_ending(self, path: Path, option: str) -> None:
@@ -55,6 +61,27 @@ class _Target(click.Path):
     def obstacle(self, path: Path) -> str | None:
         """Why the path cannot be written; None if it can."""
         raise NotImplementedError
+
+
+def _written_at(path: Path) -> dict[Path, int]:
+    """When a file, or each file of a folder, was last written."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return {file: file.stat().st_mtime_ns for file in files if file.is_file()}
+
+
+def _say_replaced(path: Path, before: dict[Path, int]) -> None:
+    """Say which files that were there are others now.
+
+    A plan is not replaced without --force, because a person wrote it. All other files can be
+    written again at no cost.
+    """
+    now = _written_at(path)
+    replaced = sorted(str(file) for file in before if now.get(file, before[file]) != before[file])
+    if replaced:
+        more = len(replaced) - MOST_NAMED
+        others = f" and {several(more, 'more file')}" if more > 0 else ""
+        named = f"{', '.join(replaced[:MOST_NAMED])}{others}"
+        talk(f"Replaced what was there before: {named}")
 
 
 class NewFile(_Target):

@@ -20,6 +20,7 @@ import msgspec
 
 from sfumato.answers import AnyQuestion, Question, Release, answer_of, from_plain, tag_of
 from sfumato.basics.files import file_name, is_folder, made_folder
+from sfumato.basics.text import several
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_captions, parse_where
@@ -126,9 +127,8 @@ class AnswerFiles(msgspec.Struct, frozen=True):
         said = []
         if self.out is not None:
             save_all(releases, self.out)
-            plural = "s" if len(releases) > 1 else ""
             page = f"a page of all that is there: sfumato report {self.out}/*.json"
-            said.append(f"Saved {len(releases)} release{plural} in {self.out}; {page}")
+            said.append(f"Saved {several(len(releases), 'release')} in {self.out}; {page}")
         if self.csv is not None:
             _write_each(releases, self.csv, ".csv", forms.to_csv, families_are_folders=True)
             said.append(f"CSV: {self.csv}")

@@ -48,6 +48,7 @@ import pyarrow.types as pt
 from pyarrow import csv
 
 from sfumato.basics.buffers import binary_of, is_true, without
+from sfumato.basics.text import several
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.dates import (
     MOMENT,
@@ -526,8 +527,8 @@ class TextFile(RowReader):
         n_empty = filled[-1] - filled[0] + 1 - len(filled)
         if not n_empty:
             return None
-        cells = "cell" if n_empty == 1 else "cells"
-        return f"{self.names_place} has {n_empty} empty {cells} between names, {MERGED}"
+        empty = several(n_empty, "empty cell")
+        return f"{self.names_place} has {empty} between names, {MERGED}"
 
     def title_misreading(self) -> tuple[str, str] | None:
         """Say that a title may stand where names were expected, and which option skips it."""

@@ -24,6 +24,7 @@ import pyarrow as pa
 from sfumato.answers import Needs
 from sfumato.basics.buffers import array_of, is_valid, ndarray_of
 from sfumato.basics.numbers import Array
+from sfumato.basics.text import agreeing, several
 from sfumato.data.bounding import CellBounder
 from sfumato.data.cells import CellsOfColumn, cells_of
 from sfumato.data.columns import dictionary_of, numbers, values_of
@@ -224,30 +225,29 @@ def _summary(check: Check) -> Iterator[str]:
         yield f"{printable(check.source)}: a release would be refused, and nothing charged."
         yield printable(check.refused or "")
         return
-    yield f"{printable(check.source)}: {check.rows:,} rows"
-    for rows, what in (
-        (check.wrong_length, "more lines are dropped: another number of fields than the header"),
-        (check.unended, "more lines are dropped: too long, or a quotation mark is not closed"),
-        (check.not_asked, "rows do not satisfy the conditions (where), and are dropped"),
-        (check.without_person, "rows without a person are dropped"),
+    yield f"{printable(check.source)}: {several(check.rows, 'row')}"
+    for rows, noun, what in (
+        (check.wrong_length, "more line", "dropped: another number of fields than the header"),
+        (check.unended, "more line", "dropped: too long, or a quotation mark is not closed"),
+        (check.not_asked, "row", "dropped: the conditions (where) do not hold"),
+        (check.without_person, "row", "dropped: without a person"),
     ):
         if rows:
-            yield f"  {rows:,} {what}"
+            yield f"  {several(rows, noun, 'are')} {what}"
 
 
 def _axis(axis: AxisCheck) -> Iterator[str]:
     yield f"{printable(axis.name)}:"
-    lines = [f"  {rows:,} {what}" for rows, what in _losses(axis) if rows]
+    lines = [f"  {sentence}" for rows, sentence in _losses(axis) if rows]
     yield from lines or ["  every row has a value that is listed or within the bounds"]
     at_least = "" if axis.exact else "at least "
     for label in axis.labels:
-        rows = "row" if label.rows == 1 else "rows"
         nearest = printable(_nearest_listed(label))
-        yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{nearest}"
+        rows = several(label.rows, "row")
+        yield f"    {printable(label.label)!r}: {at_least}{rows}{nearest}"
     if further := axis.n_labels - len(axis.labels):
-        labels = "label" if further == 1 else "labels"
         shows = f"; {SHOWS_ALL}" if len(axis.labels) <= SHOWN else ""
-        yield f"    and {at_least}{further:,} further {labels}{shows}"
+        yield f"    and {at_least}{several(further, 'further label')}{shows}"
 
 
 def _nearest_listed(unmatched: Unmatched) -> str:
@@ -264,40 +264,47 @@ def _nearest_listed(unmatched: Unmatched) -> str:
 
 def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
     """Tell how many rows an axis loses, and what becomes of them."""
-    no_value = "rows have no value"
+    no_value = f"{several(axis.missing, 'row', 'have')} no value"
     if axis.unparsed:
         no_value += f", {axis.unparsed:,} because what stands there does not parse"
+    below = several(axis.below, "row", "lie")
+    above = several(axis.above, "row", "lie")
     if axis.edges:
-        below = "rows lie below the first edge, and are counted in the bin there"
-        above = "rows lie above the last edge, and are counted in the bin there"
+        below += " below the first edge: counted in the bin there"
+        above += " above the last edge: counted in the bin there"
+    elif axis.stepped:
+        below += " below the lower bound: clamped to it"
+        above += " at or above the upper bound: counted as the last step below it"
     else:
-        below = "rows lie below the lower bound, and are clamped to it"
-        above = "rows lie above the upper bound, and are clamped to it"
-        if axis.stepped:
-            above = "rows lie at or above the upper bound, and count as the last step below it"
-    unmatched = "rows lie outside the span" if axis.span else "rows have a label that is not listed"
+        below += " below the lower bound: clamped to it"
+        above += " above the upper bound: clamped to it"
+    unlisted = several(axis.unmatched, "row", "have") + " a label that is not listed"
+    outside = several(axis.unmatched, "row", "lie") + " outside the span"
+    not_utf8 = f"{axis.not_utf8:,} of these fields {agreeing(axis.not_utf8, 'are')} not UTF-8"
     return [
         (axis.missing, no_value),
-        (axis.not_utf8, "of these fields are not UTF-8"),
+        (axis.not_utf8, not_utf8),
         (axis.below, below),
         (axis.above, above),
-        (axis.unmatched, unmatched),
+        (axis.unmatched, outside if axis.span else unlisted),
     ]
 
 
 def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
     yield f"{printable(question.title)}:"
-    yield f"  {question.counted:,} of {check.rows:,} rows are counted"
+    counted = f"{question.counted:,} of {several(check.rows or 0, 'row')}"
+    yield f"  {counted} {agreeing(question.counted, 'are')} counted"
     if question.dropped:
-        yield f"  {question.dropped:,} are dropped: a missing or unlisted value, or no person"
+        dropped = f"{question.dropped:,} {agreeing(question.dropped, 'are')} dropped"
+        yield f"  {dropped}: a missing or unlisted value, or no person"
     if question.persons is not None:
         limit = f"limit of {check.limit:,} a person"
         if question.limits:
             limit = f"limits of a person ({question.limits})"
-        yield (
-            f"  {question.beyond_limit:,} are beyond the {limit}: "
-            f"{question.persons_beyond_limit:,} of {question.persons:,} persons have more"
-        )
+        beyond = f"{question.beyond_limit:,} {agreeing(question.beyond_limit, 'are')} beyond"
+        persons = f"{question.persons_beyond_limit:,} of {several(question.persons, 'person')}"
+        have = agreeing(question.persons_beyond_limit, "have")
+        yield f"  {beyond} the {limit}: {persons} {have} more"
 
 
 def printable(text: str) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from sfumato.answers import drawn
 from sfumato.basics.kmeans import kmeans, sse
 from sfumato.basics.numbers import Array, Exactly, decimal, positive
+from sfumato.basics.text import several
 from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM, centre_reports
 from sfumato.local.constants import Floats, variance
@@ -113,8 +114,8 @@ class LocalTable(msgspec.Struct, frozen=True):
 
     def facts(self) -> list[str]:
         """What the table says, in sentences."""
-        s = "" if self.dimension == 1 else "s"
-        of = f"{self.points:,} points in {self.dimension} dimension{s}, {self.clusters} clusters"
+        inside = f"{several(self.dimension, 'dimension')}, {several(self.clusters, 'cluster')}"
+        of = f"{several(self.points, 'point')} in {inside}"
         drawn = f"medians of {self.repeats} draws of the noise"
         if self.repeats == 1:
             drawn = "one draw of the noise, and another may order them otherwise (see repeats)"

@@ -24,6 +24,7 @@ from typing import TypedDict
 
 import msgspec
 
+from sfumato.basics.text import agreeing, several
 from sfumato.errors import InternalError, UsageError, shown
 
 MOST = 10**15
@@ -130,11 +131,9 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         """
         phrases = []
         if self.rows_per_cell is not None:
-            rows = "1 row" if self.rows_per_cell == 1 else f"{self.rows_per_cell:,} rows"
-            phrases.append(f"at most {rows} in a cell")
+            phrases.append(f"at most {several(self.rows_per_cell, 'row')} in a cell")
         if self.cells_per_person is not None:
-            cells = "1 cell" if self.cells_per_person == 1 else f"{self.cells_per_person:,} cells"
-            phrases.append(f"at most {cells}")
+            phrases.append(f"at most {several(self.cells_per_person, 'cell')}")
         if self.norm_per_person is not None:
             phrases.append(f"counts cut to a norm of {self.norm_per_person:,}")
         if self.norm_in_tables is not None:
@@ -150,8 +149,7 @@ def limit_in_words(name: str, limit: int, who: str) -> str:
     >>> print(limit_in_words("norm_per_person", 120, "rider"))
     the counts of each rider are cut to a norm of 120 (whoever has at most 120 rows keeps them all)
     """
-    one_of_each = f"at most 1 row of each {who} is counted"
-    rows = one_of_each if limit == 1 else f"at most {limit:,} rows of each {who} are counted"
+    rows = f"at most {several(limit, 'row')} of each {who} {agreeing(limit, 'are')} counted"
     # A person's norm is at most their number of rows.
     kept = f"whoever has at most {limit:,} rows keeps them all"
     match name:
@@ -160,7 +158,7 @@ def limit_in_words(name: str, limit: int, who: str) -> str:
         case "rows_per_cell":
             return f"{rows} in a cell"
         case "cells_per_person":
-            return f"each {who} is counted in at most {limit:,} {'cell' if limit == 1 else 'cells'}"
+            return f"each {who} is counted in at most {several(limit, 'cell')}"
         case "norm_per_person":
             return f"the counts of each {who} are cut to a norm of {limit:,} ({kept})"
         case "norm_in_tables":

@@ -11,6 +11,7 @@ from typing import Literal, TypeGuard
 import msgspec
 
 from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics.text import plural, several
 from sfumato.domain import Condition, in_words
 from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged
@@ -19,8 +20,6 @@ Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = MOST
 LONGEST_NAME = 40
 """Characters of what a person is called."""
-
-_IRREGULAR = {"aircraft": "aircraft", "child": "children", "man": "men", "woman": "women"}
 
 
 def squared_factor(neighbours: str, signed: bool = False) -> int:
@@ -160,7 +159,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     @property
     def several(self) -> str:
         """Several persons as sentences call them, such as "riders"."""
-        named = _plural(self.called)
+        named = plural(self.called)
         if self.period is msgspec.UNSET:
             return named
         return f"{named}, each once for each {printable(self.period)},"
@@ -360,7 +359,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     def _cells(self) -> str:
         """How many cells a person is counted in, in words."""
         cells = self.cells_of_person
-        return "one cell" if cells == 1 else f"{cells:,} cells"
+        return "one cell" if cells == 1 else several(cells, "cell")
 
     @property
     def _further(self) -> str:
@@ -452,12 +451,3 @@ def is_name(text: object) -> TypeGuard[str]:
 def _article(noun: str) -> str:
     """The indefinite article before a noun, as it sounds in most words."""
     return "an" if re.match(r"[aeio]|u(?!ni|s)", noun, re.IGNORECASE) else "a"
-
-
-def _plural(noun: str) -> str:
-    """The plural of a noun, by the rules of spelling."""
-    if noun in _IRREGULAR:
-        return _IRREGULAR[noun]
-    if re.search(r"[^aeiou]y$", noun):
-        return f"{noun[:-1]}ies"
-    return f"{noun}es" if re.search(r"(s|x|z|ch|sh)$", noun) else f"{noun}s"

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.answers import CountsRelease, Receipt, Release, reach_text, said_once
 from sfumato.basics.numbers import rounded
-from sfumato.basics.text import number, plain
+from sfumato.basics.text import plain, several
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,
@@ -276,7 +276,7 @@ def blocks(releases: Sequence[Release], accounts: Sequence[Account]) -> tuple[Bl
 
 
 def _published(releases: Sequence[Release]) -> Block:
-    lines = [f"{_several(len(releases), 'answer')}{_in_tables(releases)}{_of(releases)}."]
+    lines = [f"{several(len(releases), 'answer')}{_in_tables(releases)}{_of(releases)}."]
     lines += [*_known_numbers(releases), *map(_boxes, _partitions(releases))][:MOST_SAID]
     lines += [*_scopes(releases), *_agreement(releases)]
     bars = []
@@ -301,14 +301,14 @@ def _known_numbers(releases: Sequence[Release]) -> list[str]:
     if not total:
         return []
     if seen == total:
-        return [f"All {_several(total, 'number')} stand out from the noise."]
-    numbers = _several(total, "number")
+        return [f"All {several(total, 'number')} stand out from the noise."]
+    numbers = several(total, "number")
     return [f"{seen:,} of {numbers} stand out from the noise; for the others it is too large."]
 
 
 def _boxes(release: Partition) -> str:
     """Return how many boxes a map or another partition has, and how it is drawn."""
-    boxes = _several(np.size(release.values), "box", "boxes")
+    boxes = several(np.size(release.values), "box")
     if len(release.axes) == MAP_AXES:
         return f"The map has {boxes}; where noise wins, neighbours are drawn together."
     return f"The partition of {plain(' and '.join(release.axes), LONGEST_SOURCE)} has {boxes}."
@@ -357,7 +357,7 @@ def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
 def _in_tables(releases: Sequence[Release]) -> str:
     """Return how many bars the answers have, where families make them more than the answers."""
     tables = len(_with_tables(releases))
-    return f" in {_several(tables, 'table')}" if tables > len(releases) else ""
+    return f" in {several(tables, 'table')}" if tables > len(releases) else ""
 
 
 def _of(releases: Sequence[Release]) -> str:
@@ -516,7 +516,3 @@ def _block(
     kept = tuple(bars[:MOST_BARS])
     further = len(bars) - len(kept)
     return Block(name, title, tuple(lines), caption, kept, further, hatches, tuple(notes))
-
-
-def _several(count: int, noun: str, plural: str = "") -> str:
-    return f"{number(count)} {noun if count == 1 else plural or noun + 's'}"

@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.answers import Captions, Release, cell_columns, drawn, error_probability
 from sfumato.basics.buffers import column_of, table_of
 from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics.text import agreeing
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, nearest, printable
 from sfumato.mechanisms.noise import Law
@@ -159,8 +160,8 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def unknowns(self) -> str:
         """Sentences on what clips leave out, and on how many groups are not known."""
         unknown = int(np.isnan(self.values).sum())
-        many = "is" if unknown == 1 else "are"
-        said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
+        of_all = f"{unknown:,} of {self.values.size:,} {agreeing(unknown, 'are')}"
+        said = f"{of_all} not known." if unknown else ""
         return " ".join(filter(None, [self._above_clip, self._lowered_by, said]))
 
     @property

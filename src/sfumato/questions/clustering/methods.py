@@ -22,6 +22,7 @@ import numpy as np
 from sfumato.answers import Counts
 from sfumato.basics.kmeans import squared_distances
 from sfumato.basics.numbers import Array
+from sfumato.basics.text import several
 from sfumato.domain import Cube
 from sfumato.mechanisms.noise import DiscreteGaussian, Law, count_law
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, of_units, share
@@ -217,7 +218,7 @@ def describe(schedule: Schedule) -> str:
     sum_law, count_law = schedule.laws
     norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
     number = len(schedule.costs)
-    steps = f"{number} step{'s' if number > 1 else ''}"
+    steps = several(number, "step")
     radius = f"{schedule.clip_radius / HALF:.3g} half-widths of the axes, in {norm}"
     return (
         f"{steps} with rows clipped to a radius of {radius}: "

@@ -19,6 +19,7 @@ import numpy as np
 from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
 from sfumato.basics.buffers import column_of, ndarray_of, table_of
 from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics.text import agreeing
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms.noise import Law
@@ -340,7 +341,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         unknown = len(self.flags) - sum(self.flags)
         if not unknown:
             return ""
-        verb = "is" if unknown == 1 else "are"
+        verb = agreeing(unknown, "are")
         where = "there are too few rows" if self.by is None else "their labels have too few rows"
         return f"{unknown:,} of {len(self.flags):,} values {verb} not known: {where}."
 
