@@ -14,10 +14,29 @@ from sfumato.cli.layers import LayeredCommand
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 
+INTRODUCTION = """\
+What `sfumato COMMAND --help-all` prints, for every command. `python -m sfumato` is the same as
+`sfumato`.
+
+Data go to stdout, messages to stderr. With `--json`, data and errors are JSON.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 2 | the command line is wrong |
+| 3 | the budget does not suffice |
+| 4 | the data, or a file, are not as they must be |
+| 5 | the ledger cannot be used |
+| 70 | a bug in Sfumato |
+| 130, 141 | stopped by Ctrl-C; nobody reads stdout any more |
+
+A command that writes a file replaces the one that was there, and says so: it can be written again
+at no cost. Only `sfumato init` refuses without `--force`, because people edit plans."""
+
 
 def page() -> str:
     """The whole page."""
-    parts = ["# The command line", "What `sfumato COMMAND --help-all` prints, for every command."]
+    parts = ["# The command line", INTRODUCTION]
     context = click.Context(
         cli, info_name="sfumato", terminal_width=100, help_option_names=["-h", "--help"]
     )

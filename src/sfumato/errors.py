@@ -334,6 +334,8 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **named)
         except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
             failure = error
+        except SfumatoWarning as error:  # where filters make errors of warnings
+            failure = error
         except SystemExit as error:  # of a signal handler; an engine's may quote what it met
             status = isinstance(error.code, int) and 0 <= error.code <= 255
             failure = SystemExit(error.code if status else 1)

@@ -63,7 +63,7 @@ def test_answers_of_a_plan_as_numbered_files(sfumato: Run) -> None:
     assert code == 0, err
     assert names_in("csv") == [f"{name}.csv" for name in NAMES]
     assert names_in("books") == [f"{name}.xlsx" for name in NAMES]
-    assert err.endswith("CSV: csv\nExcel: books\n")
+    assert "CSV: csv\nExcel: books\n" in err
     _, *rows = list(csv.reader(Path("csv", f"{NAMES[0]}.csv").read_text("utf-8").splitlines()))
     printed = [line.split("\t") for line in out.splitlines()[2 : len(rows) + 2]]
     counts = [[float(field) for field in row[4:]] for row in printed]

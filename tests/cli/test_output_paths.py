@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,3 +41,22 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "old.html").touch()
     with pytest.raises(sf.DataError, match="the file may not be written"):
         NewFile().convert(str(tmp_path / "old.html"), None, None)
+
+
+def test_what_is_replaced_is_said(sfumato: Run) -> None:
+    asked = ["--axis", "age=0..120", "--epsilon", "1", "--budget", "1", "--ledger", "b.db"]
+    command = ["histogram", "people.parquet", *asked, "--csv", "a.csv", "--out", "saved"]
+    code, _, err = sfumato(*command)
+    assert code == 0
+    assert "Replaced" not in err
+    for path in (Path("a.csv"), Path("saved/01-histogram-of-age.json")):
+        os.utime(path, (0, 0))
+
+    err = sfumato("report", "saved/01-histogram-of-age.json")[2]
+    assert err == ""
+    os.utime("report.html", (0, 0))
+    err = sfumato("report", "saved/01-histogram-of-age.json")[2]
+    assert err == "Replaced what was there before: report.html\n"
+    refused = sfumato("histogram", "people.parquet", *asked, "--csv", "a.csv", "--bins", "x")
+    assert refused[0] == 2
+    assert "Replaced" not in refused[2]

@@ -181,7 +181,8 @@ axes = ["weekday"]
     path = tmp_path / "visits.toml"
     path.write_text(plan)
     assert "one row where age is at least 18, and ward is a or b" in sfumato("preview", path)[1]
-    assert "2 rows do not satisfy the conditions" in sfumato("check", path)[1]
+    dropped = "2 rows are dropped: the conditions (where) do not hold"
+    assert dropped in sfumato("check", path)[1]
     code, out, _ = sfumato("release", path, "--ledger", tmp_path / "c.db", "--json")
     assert code == 0
     assert json.loads(out)[0]["counts"] == [2, 0, 0, 0, 0, 0, 0]
@@ -260,10 +261,7 @@ def test_an_accuracy_beyond_the_cost_is_refused_before_the_charge(sfumato: Run) 
     code, out, err = sfumato("release", "dear.toml", "--ledger", "b.db")
     assert (code, out) == (2, "")
     assert "the accuracy that is asked for needs epsilon = " in err
-    assert json.loads(sfumato("ledger", "show", "--ledger", "b.db", "--json")[1])[0]["spent"] == [
-        0,
-        0,
-    ]
+    assert not Path("b.db").exists()
 
 
 def test_a_plan_of_pure_epsilon_is_previewed_as_its_account_pays(sfumato: Run) -> None:

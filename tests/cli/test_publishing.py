@@ -102,9 +102,12 @@ def test_a_question_is_about_the_axes_without_a_condition(sfumato: Run, tmp_path
     assert "Histogram of age x kind" in sfumato("histogram", *axes, *both, *pays)[1]
     assert "Mean of age" in sfumato("mean", *axes, "--value", "age", "--where", "kind=b", *pays)[1]
     quantiles = sfumato("quantiles", *axes, "--by", "kind", "--where", "age=40..", *pays)
-    assert "Quantiles of all axes by kind" in quantiles[1]
+    assert "Quantiles of age by kind" in quantiles[1]
+    taken = sfumato("histogram", *axes, "--where", "age=40..", "--bins", "age=0,40,120", *pays)
+    assert (taken[0], taken[1]) == (2, "")
+    assert "--where age=... takes age out of the question." in taken[2]
     found = sfumato("check", *axes, "--where", "kind=a")
-    assert "rows do not satisfy the conditions (where)" in found[1]
+    assert "rows are dropped: the conditions (where) do not hold" in found[1]
     assert sfumato("histogram", *axes, "--where", "knd=a", *pays)[0] == 2
 
 

@@ -22,7 +22,10 @@ CALENDAR = ["--step", "day", "--from", "2013-01-01", "--to", "2013-01-05"]
         (["--by", "kind=a,b"], "1\n", 2, "without --step"),
         (["--by", "d=weekday:when", "--step", "s"], "s,when\n", 2, "derives none from dates"),
         (["--step", "day"], "dya,x\n1,2\n", 4, "did you mean 'dya'"),
-        (["--step", "day"], "day;x\n1;2\n", 4, "commas between its fields"),
+        (["--step", "day"], "day;x\n1;2\n", 4, '--separator ";"'),
+        (["--separator", ";"], "1\n", 2, "--separator without --step"),
+        (["--date-format", "%d.%m.%Y"], "1\n", 2, "--date-format without --step"),
+        (["--step", "day", "--separator", "ab"], "day\n1\n", 2, "it must be one sign"),
         (["--horizon", "0"], "1\n", 2, "horizon = 0"),
         (["--horizon", "1"], "1\n2\n", 2, "its horizon of 1 steps is reached"),
         (["--plot", "x.doc"], "1\n", 2, "names no picture format"),
@@ -69,3 +72,24 @@ def test_wrong_calendars_get_one_clear_sentence(stream: Run, args: list[str], sa
     code, _, err = stream("t.csv", *args, *COST)
     assert code == 2
     assert says in err
+
+
+def test_a_file_as_offices_write_them_is_read_as_the_plain_one(stream: Run) -> None:
+    """The noise of a stream is that of its key, so equal rows in equal steps differ by it alone."""
+    rows = [("2013-01-01", "1.5"), ("2013-01-03", "2"), ("2013-01-03", "0.25")]
+    Path("plain.csv").write_text("day,x\n" + "".join(f"{day},{x}\n" for day, x in rows))
+    german = [(f"{d[8:]}.{d[5:7]}.{d[:4]}", x.replace(".", ",")) for d, x in rows]
+    text = "Bericht f\u00fcr 2013\nday;x\n" + "".join(f"{day};{x}\n" for day, x in german)
+    Path("office.csv").write_text(text, encoding="cp1252")
+    written = ["--separator", ";", "--decimal", ",", "--header-row", "2", "--encoding", "cp1252"]
+    written += ["--date-format", "%d.%m.%Y"]
+    calendar = [*CALENDAR, "--value", "x=0..4/0.25", "--epsilon", "10000", "--budget", "99999"]
+    totals = []
+    for key, name, options in (("a", "plain.csv", []), ("b", "office.csv", written)):
+        code, lines, err = stream(
+            name, *calendar, *options, "--ledger", "b.db", "--key", key, "--account", key
+        )
+        assert code == 0, err
+        totals.append([(line["event"], line["total"]) for line in lines])
+    assert totals[0] == totals[1]
+    assert totals[0][-1] == ("2013-01-05", 3.75)

@@ -127,8 +127,7 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         known = [str(label) for axis in axes for label in _shown_labels(axis)]
         for label in self.label_names:
             if label not in known:
-                obstacle = f"the question has no label {label!r}; {nearest(label, known)}"
-                raise UsageError(f"{title}, label_names", obstacle, "Name labels of its axes")
+                raise _no_such_label(f"{title}, label_names", label, known)
 
     def _require_axes(self, title: str, domain: Domain) -> None:
         if isinstance(self.measured_in, str):
@@ -213,3 +212,12 @@ def _public_text(option: str, text: object) -> None:
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         obstacle = "it holds a control character"
         raise UsageError(option, obstacle, "Use letters, digits, spaces and signs")
+
+
+def _no_such_label(attempt: str, label: str, known: Sequence[str]) -> UsageError:
+    if known:
+        obstacle = f"the question has no label {label!r}; {nearest(label, known)}"
+        return UsageError(attempt, obstacle, "Name labels of its axes")
+    # Names of bins and of values of the calendar follow from the domain.
+    remedy = "Leave the names out, or write the column into labels, declared as in band=young,old"
+    return UsageError(attempt, "the question has no axis of labels, and bins have names", remedy)

@@ -134,19 +134,19 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def moment(self) -> str:
-        """The time for people: the day and the minute, in UTC."""
+        """The time for people: the day and the second, in UTC."""
         time = self.time
-        is_time = len(time) >= 16 and time[10] in "T "
-        return f"{time[:10]}, {time[11:16]} UTC" if is_time else time
+        is_time = len(time) >= 19 and time[10] in "T "
+        return f"{time[:10]}, {time[11:19]} UTC" if is_time else time
 
     @property
     def date(self) -> dt.datetime | None:
-        """The time as a datetime in UTC, without a zone; None where a file holds another text."""
+        """The second as a datetime in UTC, without a zone; None where a file holds another text."""
         try:
             moment = dt.datetime.fromisoformat(self.time)
         except ValueError:
             return None
-        return moment.replace(tzinfo=None)
+        return moment.replace(tzinfo=None, microsecond=0)
 
     def lines(self) -> list[tuple[str, str]]:
         """What it says, as names and texts for people."""

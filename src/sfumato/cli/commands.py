@@ -244,7 +244,6 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato.",
 )
 @click.version_option(__version__, prog_name="sfumato")
 def cli() -> None:

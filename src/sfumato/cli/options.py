@@ -467,8 +467,11 @@ def _written_option(field: FieldInfo) -> Callable[[Run], Run]:
     )
 
 
-written_options = grouped(*map(_written_option, msgspec.structs.fields(StatedOptions)))
+_WRITTEN = {field.name: _written_option(field) for field in msgspec.structs.fields(StatedOptions)}
+written_options = grouped(*_WRITTEN.values())
 """--separator and all else that says how a file is written."""
+text_options = grouped(*(option for name, option in _WRITTEN.items() if name != "sheet"))
+"""The same for commands that read text alone."""
 
 
 LIMITS_HELP = {

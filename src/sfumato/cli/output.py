@@ -184,8 +184,9 @@ def _plain_table(
 
 
 def _field(value: object) -> str:
-    """A field in a pipe; it is empty where a row has no value, as in CSV."""
-    return "" if value is None else printable(str(value))
+    """A field in a pipe, as in CSV: empty where a row has no value, whole numbers without ".0"."""
+    text = "" if value is None else printable(str(value))
+    return text.removesuffix(".0") if isinstance(value, float) else text
 
 
 def _framed_table(
@@ -239,7 +240,7 @@ def show_releases(
     if receipt is not None:
         talk(
             f"Receipt: {receipt.charged} charged to account {receipt.account!r}, "
-            f"entry {receipt.entry}, {receipt.time}."
+            f"entry {receipt.entry}, {receipt.moment}."
         )
         if receipt.picked:
             talk(f"Picked: {receipt.picked}")
@@ -250,7 +251,7 @@ def show_releases(
 def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
     """Print answers, and below them what they promise, each sentence once."""
     for release in releases:
-        _show_release(release, frame_of)
+        _show_release(release, frame_of, named=len(releases) > 1)
     counted = [release.guarantee.counted for release in releases]
     # One sentence about all answers needs no subject.
     for text in counted[:1] if len(set(counted)) == 1 else said_once(counted):
@@ -293,8 +294,11 @@ def _in_one_sentence(guarantees: Sequence[Guarantee]) -> str | None:
     return f"{common.pop()}: {'; '.join(costs)}."
 
 
-def _show_release(release: Release, frame_of: FrameOf) -> None:
-    """Print the table on stdout, and its accuracy on stderr."""
+def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
+    """Print the table on stdout, and its accuracy on stderr.
+
+    ``named``: whether the accuracy says of which answer it is, one of several.
+    """
     # On a terminal each table of a family stands by itself, without the columns of the others.
     members = release.members if sys.stdout.isatty() else {}
     for heading, member in members.items() or [(release.heading, release)]:
@@ -302,9 +306,10 @@ def _show_release(release: Release, frame_of: FrameOf) -> None:
         columns = [column.to_pylist() for column in frame.columns]
         kinds = list(map(member.kind_of_column, frame.column_names))
         table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
+    about = f"{printable(release.heading)}: " if named else ""
     for fact in release.facts:
-        talk(fact)
-    talk(accuracy_sentence(release) or "It states no accuracy.")
+        talk(f"{about}{fact}")
+    talk(f"{about}{accuracy_sentence(release) or 'It states no accuracy.'}")
     for remark in _of_bins(release):
         # Others begin with the name of a column, which is written as it is.
         talk(f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}.")

@@ -26,7 +26,7 @@ from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_captions, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data.options import StatedOptions
-from sfumato.domain import Condition, Domain, conditions_of
+from sfumato.domain import Axis, Condition, Domain, conditions_of
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy import (
     Neighbours,
@@ -256,10 +256,24 @@ class PublishSettings(msgspec.Struct, frozen=True):
         """The public axes that --axis declares."""
         return Domain(parse_axes(self.axes))
 
-    def subject(self, domain: Domain) -> tuple[str, ...]:
-        """The axes that the question is about: those without a condition, if there are any."""
+    def subject(self, domain: Domain, kind: type[Axis] | None = None) -> tuple[str, ...]:
+        """The axes of a kind that the question is about: those without a condition, if any."""
         conditional = self.conditions(domain) or {}
-        return tuple(name for name in domain if name not in conditional) or tuple(domain)
+        fitting = tuple(domain if kind is None else domain.of_kind(kind))
+        return tuple(name for name in fitting if name not in conditional) or fitting
+
+    def left_out_by_conditions(self, refusal: str) -> str:
+        """Which axis that a refusal names is not in the question because of --where; else ""."""
+        if not self.where:
+            return ""
+        domain = self.domain()
+        subject = self.subject(domain)
+        left_out = [name for name in domain if name not in subject and repr(name) in refusal]
+        if not left_out:
+            return ""
+        (name, *_) = left_out
+        remedy = f"To count by {name} as well, ask in a plan, whose [source.where] leaves it in"
+        return f"--where {name}=... takes {name} out of the question. {remedy}."
 
     def conditions(self, domain: Domain) -> dict[str, object] | None:
         """The conditions on rows that --where states."""

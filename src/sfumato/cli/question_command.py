@@ -184,7 +184,14 @@ def worded_command(
     fields = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}
 
     def run(settings: PublishSettings, **given: object) -> None:
-        ask(settings, {field: value for field, value in given.items() if value not in (None, ())})
+        stated = {field: value for field, value in given.items() if value not in (None, ())}
+        try:
+            ask(settings, stated)
+        except UsageError as error:
+            note = settings.left_out_by_conditions(str(error))
+            if note:
+                error.add_note(note)
+            raise
 
     def made_options(options: Mapping[str, str | Form], *, common: bool) -> list[GroupedOption]:
         return [
@@ -226,13 +233,11 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
         # An axis that another option names, such as --by, is not what the question is about.
         named = {axis for field in texts & given.keys() for axis in _as_tuple(given[field])}
         if _names_value(kind) and VALUE_FIELD not in given:
-            value = _value_axis(kind, settings.subject(domain), domain, named)
+            value = _value_axis(kind, settings.subject(domain, Interval), domain, named)
             given = given | {VALUE_FIELD: value}
             named.add(value)
-        fitting = domain if axis_kind is None else domain.of_kind(axis_kind)
-        subject = tuple(
-            name for name in settings.subject(domain) if name in fitting and name not in named
-        )
+        fitting = settings.subject(domain, axis_kind)
+        subject = tuple(name for name in fitting if name not in named)
         publish(settings, domain, made(kind, given | _axis_field(kind, subject)))
 
     return ask

@@ -11,9 +11,10 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from io import TextIOWrapper
 from numbers import Integral
 from pathlib import Path
-from typing import Literal, SupportsFloat
+from typing import Literal, SupportsFloat, TextIO
 
 import click
 import msgspec
@@ -36,6 +37,7 @@ from sfumato.cli.options import (
     json_ignored_option,
     opened_to_charge,
     option,
+    text_options,
     words_options,
 )
 from sfumato.cli.output import plain_json, talk
@@ -44,6 +46,7 @@ from sfumato.cli.paths import NewFile, Picture
 from sfumato.cli.publishing import save_picture
 from sfumato.cli.running import StopRequest
 from sfumato.data import steps
+from sfumato.data.options import NO_OPTIONS, StatedOptions, file_options
 from sfumato.data.steps import Arrival, StepColumns
 from sfumato.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
@@ -88,6 +91,18 @@ class StreamSettings(msgspec.Struct, frozen=True):
     heading: str | None
     measured_in: str | None
     label_name: tuple[str, ...]
+    separator: str | None
+    decimal: str | None
+    thousands: str | None
+    encoding: str | None
+    date_format: str | dict[str, str] | None
+    header_row: int | None
+
+    @property
+    def written(self) -> StatedOptions:
+        """How the file is written."""
+        names = StatedOptions.__struct_fields__
+        return StatedOptions(**{name: getattr(self, name, None) for name in names})
 
     @property
     def from_stdin(self) -> bool:
@@ -113,9 +128,14 @@ class StreamSettings(msgspec.Struct, frozen=True):
         )
         words = parse_captions(self.heading, self.measured_in, self.label_name)
         counter = msgspec.structs.replace(counter, **words)
+        written = file_options(self.written)
         if self.step is None:
+            for name in written.changed():
+                attempt = f"--{name.replace('_', '-').removesuffix('s')} without --step"
+                remedy = "Give CSV with a header, and --step COLUMN"
+                raise UsageError(attempt, "lines hold one increment each", remedy)
             return counter, None
-        return counter, StepColumns(self.step, value_column, by, self.person)
+        return counter, StepColumns(self.step, value_column, by, self.person, written)
 
     def _by_column(self) -> str | None:
         if self.by is None:
@@ -179,6 +199,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
             neighbours=self.neighbours,
             name=self.name,
             person_called=self.person_called,
+            **({} if self.from_stdin else msgspec.structs.asdict(self.written)),
         )
         return Publisher(
             src, ledger=opened_to_charge(self.ledger), account=self.account, budget=self._budget()
@@ -313,7 +334,8 @@ class StreamInput:
             yield from steps.from_parquet(self.file, columns, self.calendar)
             return
         from_stdin = str(self.file) == "-"
-        text = sys.stdin if from_stdin else steps.open_text(self.file)
+        encoding = NO_OPTIONS.encoding if columns is None else columns.written.encoding
+        text = _stdin(encoding) if from_stdin else steps.open_text(self.file, encoding)
         with text:
             lines: Iterator[str] = iter(text)
             if self.follow and not from_stdin:
@@ -328,6 +350,13 @@ class StreamInput:
                 calendar=self.calendar,
                 ended=lambda: not (self.follow or stop.asked),
             )
+
+
+def _stdin(encoding: str) -> TextIO:
+    """Standard input, read as a file in this encoding is."""
+    if isinstance(sys.stdin, TextIOWrapper) and encoding != NO_OPTIONS.encoding:
+        sys.stdin.reconfigure(encoding=encoding, errors="replace")
+    return sys.stdin
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -503,6 +532,7 @@ STEPS = "Steps"
     type=Picture(),
     help="At the end, draw the totals: .svg, .png or .pdf.",
 )
+@text_options
 @words_options
 @json_ignored_option
 @gathers(StreamSettings)

@@ -103,9 +103,17 @@ class DateFormat(msgspec.Struct, frozen=True):
         >>> date_format("%d.%m.%Y").microseconds(b"1970-01-02") is None
         True
         """
-        written = self._pattern.fullmatch(field.strip(BLANKS))
-        iso = None if written is None else self._iso(written)
+        iso = self.iso(field)
         return None if iso is None else field_microseconds(iso.encode())
+
+    def iso(self, field: bytes) -> str | None:
+        """Write one field as ISO 8601; None where it has another form.
+
+        >>> date_format("%d.%m.%Y").iso(b"22.11.2026")
+        '2026-11-22'
+        """
+        written = self._pattern.fullmatch(field.strip(BLANKS))
+        return None if written is None else self._iso(written)
 
     def _iso(self, written: re.Match[bytes]) -> str | None:
         parts = {name: (text or b"").decode().lower() for name, text in written.groupdict().items()}

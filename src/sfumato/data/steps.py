@@ -20,11 +20,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, SupportsFloat, TextIO, TypeAlias
 
+from sfumato.data.options import NO_OPTIONS, FileOptions, stating
 from sfumato.data.reader import RowReader, guarded, guarded_batches
+from sfumato.data.readers.csv_rows import UTF_8
 from sfumato.errors import DataError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -40,17 +42,34 @@ PAUSE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class StepColumns:
-    """The columns that hold the step, the value, the category and the person; None: not read."""
+    """The columns that hold the step, the value, the category and the person; None: not read.
+
+    ``written`` is how a CSV file is written.
+    """
 
     step: str
     value: str | None = None
     by: str | None = None
     person: str | None = None
+    written: FileOptions = NO_OPTIONS
 
     @property
     def names(self) -> list[str]:
         """The names of the columns that are read; the step comes first."""
         return [name for name in (self.step, self.value, self.by, self.person) if name is not None]
+
+    def plain(self, row: list[str]) -> list[str]:
+        """Entries as programs write them: the step as an ISO date, the value with a point.
+
+        A step that does not have the stated form is missing.
+        """
+        notation = self.written.notation(self.step)
+        if notation.dates is not None:
+            row[0] = notation.dates.iso(row[0].encode()) or ""
+        if self.value is not None and not notation.has_plain_numbers:
+            at = self.names.index(self.value)
+            row[at] = row[at].replace(notation.thousands or "", "").replace(notation.decimal, ".")
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +201,7 @@ def from_csv(
 
 def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
     """Give the entries of each line that parses and has all of them."""
-    reader = csv.reader(lines)
+    reader = _reader(lines, columns.written)
     header = next(reader, None)
     if header is None:
         return
@@ -190,9 +209,16 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
     for fields in _parsed(reader):
         if len(fields) != len(header):
             continue
-        row = [fields[index].strip() for index in indices]
+        row = columns.plain([fields[index].strip() for index in indices])
         if not MISSING.intersection(row) and _has_number(row, columns):
             yield row
+
+
+def _reader(lines: Iterable[str], written: FileOptions) -> Iterator[list[str]]:
+    """Read CSV from the line that names the columns."""
+    return csv.reader(
+        islice(lines, written.header_row - 1, None), delimiter=written.separator or ","
+    )
 
 
 def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -332,11 +358,13 @@ def require_columns(path: Path, columns: StepColumns | None) -> None:
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         return
+    written = NO_OPTIONS if columns is None else columns.written
+    written.require("Parquet" if is_parquet(path) else "CSV", path.name)
     if columns is not None and is_parquet(path):
         header: list[str] | None = guarded(path.name, _parquet(path).names)
     else:
-        with open_text(path) as text:
-            header = next(csv.reader(text), None)
+        with open_text(path, written.encoding) as text:
+            header = next(_reader(text, written), None)
     if columns is not None and header is not None:
         for name in columns.names:
             _column_index(header, name)
@@ -357,8 +385,8 @@ def _column_index(header: list[str], name: str) -> int:
     if name not in names and len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise DataError(
             f"the column {name!r}",
-            "the first line has no comma, and a stream reads CSV with commas only",
-            "Write the file with commas between its fields, and dates as 2026-11-22",
+            "the line of the names has no comma",
+            f"Add {stating('separator', ';' if ';' in names[0] else 'tab')}",
         )
     if name not in names:
         raise DataError(
@@ -377,7 +405,7 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def open_text(path: Path) -> TextIO:
+def open_text(path: Path, encoding: str = UTF_8) -> TextIO:
     """Open a text file for reading."""
     if path.suffix.lower() in (".xlsx", ".xlsm", ".xls"):
         raise DataError(
@@ -386,7 +414,7 @@ def open_text(path: Path) -> TextIO:
             "Save the sheet as CSV",
         )
     try:
-        return path.open(encoding="utf-8", errors="replace", newline="")
+        return path.open(encoding=encoding, errors="replace", newline="")
     except OSError as error:
         reason = error.strerror or "it cannot be read"
     raise DataError(

@@ -98,7 +98,8 @@ def above_ceiling(
 
 def conflict(first: Entry) -> UsageError:
     """A key stands for another question."""
-    obstacle = f"since {first.time} it stands for another question, cost, unit or source"
+    since = f"{first.time[:10]}, {first.time[11:19]} UTC"
+    obstacle = f"since {since}, it stands for another question, cost, unit or source"
     return UsageError(
         f"key {first.key!r} in account {first.account!r}",
         obstacle,

@@ -85,7 +85,7 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
         gives_away = "Its receipt is of version 0.1, and gives the size of the data file away"
         advice = f"{gives_away}: publish the stored answer instead."
         return Verdict(True, f"It is the answer stored under entry {number}. {advice}")
-    return Verdict(True, f"It is the answer stored under entry {number}, charged {receipt.time}.")
+    return Verdict(True, f"It is the answer stored under entry {number}, charged {receipt.moment}.")
 
 
 def _numbers(release: Release) -> bytes:
@@ -112,7 +112,7 @@ def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledg
     entry = f"the answer stored under entry {receipt.entry}"
     own = receipt.signer and receipt.signer == ledger.signer()
     if own and valid(receipt.signer, receipt.signature, signed_part(release)):
-        return Verdict(True, f"It is {entry}, charged {receipt.time}, under words of its own.")
+        return Verdict(True, f"It is {entry}, charged {receipt.moment}, under words of its own.")
     differs = "but its heading, units or names are not those that are stored"
     advice = "Ask again with these words, from a ledger with a key: its signature covers them."
     return Verdict(False, f"Its numbers are {entry}, {differs}. {advice}")

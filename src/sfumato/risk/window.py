@@ -180,10 +180,28 @@ def _floor(span: Span, kind: Kind) -> list[str]:
         (part,) = span.parts
         return [f"Floor: {level} is the least at which {_subject(part)} {part.accuracy}."]
     lines = [f"Floor: {level} is the least at which every question is accurate enough:"]
+    needs = {}
     for part in span.parts:
         share = named(kind_of(part.floor), kind.level(part.floor), up=True)
-        lines.append(f"  {part.question}: {_subject(part)} {part.accuracy}, for {share}.")
+        needs[part.question] = f"{_subject(part)} {part.accuracy}, for {share}"
+    for need, questions in _by_text(needs).items():
+        each = " each" if len(questions) > 1 else ""
+        lines.append(f"  {_listed(questions)}: {need}{each}.")
     return lines
+
+
+def _by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """The questions of which a text is said, so that it is said once."""
+    questions: dict[str, list[str]] = {}
+    for question, text in texts.items():
+        questions.setdefault(text, []).append(question)
+    return questions
+
+
+def _listed(questions: Sequence[str]) -> str:
+    if len(questions) < 3:
+        return " and ".join(questions)
+    return f"{', '.join(questions[:-1])} and {questions[-1]}"
 
 
 def named(kind: Kind, level: Fraction, up: bool = False) -> str:
@@ -248,12 +266,15 @@ def _empty(span: Span) -> list[str]:
     lines = [
         "Decision: none. What is accurate enough is not safe enough, until one of these is relaxed:"
     ]
-    wider = []
-    for part in span.parts:
-        if part.at_ceiling is None:
-            continue
-        of = f" for {part.question}" if len(span.parts) > 1 else ""
-        wider.append(f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of}")
+    relaxed = {
+        part.question: f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}"
+        for part in span.parts
+        if part.at_ceiling is not None
+    }
+    wider = [
+        f"{width} for {_listed(questions)}" if len(span.parts) > 1 else width
+        for width, questions in _by_text(relaxed).items()
+    ]
     if wider:
         lines += [f"  accuracy: {'; '.join(wider)}, at {ceiling};"]
     if all(part.accuracy.simultaneous and _met_alone(part) for part in span.parts):

@@ -35,8 +35,9 @@ def test_answers_have_a_method_for_each_axis(publisher):
 def test_it_says_what_intervals_end_at(publisher):
     """Quantiles that are as far away as it says bound each other nearly always."""
     alone = publisher.preview(sf.Quantiles("x", at=[0.5]), epsilon="1", rows=6_000)
-    assert "each interval ends at another value" in str(alone)
-    assert "ask for quantiles on both sides, too" in str(alone)
+    assert "it can end at another value" in str(alone)
+    assert "the interval is the whole axis" in str(alone)
+    assert "at=[0.25, 0.5, 0.75] (command line: --at 0.25,0.5,0.75)" in str(alone)
     question = sf.Quantiles("x", at=[0.4, 0.5, 0.6])
     preview = publisher.preview(question, epsilon="1", rows=6_000)
     assert "too" not in next(line for line in preview.lines() if "each interval" in line)

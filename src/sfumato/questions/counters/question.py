@@ -15,6 +15,7 @@ import numpy as np
 
 from sfumato.answers import Captioned, Preview, drawn, error_probability, half_width_text
 from sfumato.basics.numbers import Array, Exactly, decimal, require_numbers, settle
+from sfumato.basics.text import agreeing, several
 from sfumato.domain import Categories, Domain, Interval, Label, LabelAxis, Lattice, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.mechanisms.noise import Law
@@ -460,14 +461,19 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What is counted, and what may be missing, in one sentence."""
         if self.unit.person is None:
             return scope(self.unit)
-        of_each = f"Of each {self.unit.called}"
-        first = f"the first {self.unit.rows_per_person:,} rows of the whole stream are counted"
-        return f"{of_each} {first}, and any further ones are not."
+        limit = self.unit.rows_per_person
+        first = f"The first {several(limit, 'row')}" if limit > 1 else "The first row"
+        of_each = f"of each {self.unit.called} in the whole stream {agreeing(limit, 'are')} counted"
+        return f"{first} {of_each}; further rows are missing, and how many is not known."
 
     @property
     def counted(self) -> str:
         """Which rows the totals count, and which they do not."""
-        sentences = [] if self.unit.person is None else [self.scope]
+        return f"{self.scope} {self._left_out}"
+
+    @property
+    def _left_out(self) -> str:
+        sentences = []
         outside = ""
         if self.counter.calendar is not None:
             outside = "outside the calendar, rows that come after their step was published, rows "
@@ -482,9 +488,10 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def counted_by_column(self) -> str:
         """The same as version 0.2 said it: a person was called by the name of the column."""
         if self.unit.person is None:
-            return self.counted
-        by_column = f"Of each {printable(self.unit.person)} "
-        return self.counted.replace(f"Of each {self.unit.called} ", by_column, 1)
+            return self._left_out
+        first = f"the first {self.unit.rows_per_person:,} rows of the whole stream are counted"
+        of_each = f"Of each {printable(self.unit.person)} {first}, and any further ones are not."
+        return f"{of_each} {self._left_out}"
 
     def guarantee(self, private: bool) -> Guarantee:
         """Return what the stream guarantees."""

@@ -337,7 +337,12 @@ class Histogram(
         settle(self)
 
     def require_unit(self, unit: Unit) -> None:
-        """Refuse limits by cell for ``records``, which counts on several lattices."""
+        """Refuse limits by cell for ``records``, which counts on several lattices.
+
+        Persons are not counted where no column names them.
+        """
+        if self.count == "persons":
+            unit_of_persons(self.title, unit)
         if unit.by_cell and self.records is not None:
             raise UsageError(
                 f"{self.title} with records, under limits by cell",

@@ -26,7 +26,7 @@ from sfumato.errors import UsageError, explained, explained_methods, shown
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy import CentralMeasure, Limits, Unit, asked_cost, limits_of, without_delta
 from sfumato.questions.persons.measured import LimitName, Measured
-from sfumato.questions.persons.release import PersonsRelease
+from sfumato.questions.persons.release import PersonsRelease, range_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -310,7 +310,7 @@ class Recommendation:
 
     @property
     def _what_it_keeps(self) -> str:
-        affected = f"{self.affected.low:,.0f} to {self.affected.high:,.0f}"
+        affected = range_in_words(self.affected)
         if self.kept is None:
             kept_of = "the rows" if self.name != "cells_per_person" else "these rows"
             return (

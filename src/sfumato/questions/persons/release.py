@@ -362,11 +362,8 @@ class PersonsRelease(
 
     def _left_out(self, limit: int) -> str:
         """Return how many persons lose rows, and where it is known, how many rows are kept."""
-        affected = self.affected(limit)
-        said = (
-            f"{affected.low:,.0f} to {affected.high:,.0f} of about "
-            f"{self.persons().value:,.0f} {self.unit.several} {self.measured.beyond}"
-        )
+        of_all = f"of about {self.persons().value:,.0f} {self.unit.several} {self.measured.beyond}"
+        said = f"{range_in_words(self.affected(limit))} {of_all}"
         if self.most is None or not self.measured.kept_of:
             return f"{said}, with 95% confidence."
         kept = self.kept(min(limit, self.most))
@@ -396,6 +393,18 @@ class PersonsRelease(
     def domain_of_source(self) -> Domain | None:
         """The public axes of the source, where they are known."""
         return Domain(dict(self.domain)) if self.domain else None
+
+
+def range_in_words(number: Estimate) -> str:
+    """The interval of a number of persons in words: "none", "at most 3" or "2 to 5".
+
+    Holds because: the number is whole, so that one of at most 0.4 is 0.
+    """
+    low = math.ceil(number.low)
+    high = math.floor(number.high)
+    if high <= 0:
+        return "none"
+    return f"at most {high:,}" if low <= 0 else f"{low:,} to {high:,}"
 
 
 def counted_persons(unit: Unit, of: Of = "rows") -> str:

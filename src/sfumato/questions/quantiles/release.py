@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
 from sfumato.basics.buffers import column_of, ndarray_of, table_of
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.basics.text import agreeing
+from sfumato.basics.text import agreeing, several
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms.noise import Law
@@ -92,7 +92,7 @@ class QuantilesPreview(Preview, frozen=True):
         chosen = f"of the one asked for typically within {typically:,.0f} rows"
         worst = f"at worst within {self.selection_accuracy():,}, whatever the data"
         sentences = [
-            f"chooses {self.cells:,} lattice points by {', '.join(self.notes)}",
+            f"chooses {several(self.cells or 0, 'lattice point')} by {', '.join(self.notes)}",
             f"of {self.unit.counted}, each has its rank released, {stated}",
             f"and {chosen}, {worst}; a tied value has all ranks of its rows",
         ]
@@ -115,9 +115,22 @@ class QuantilesPreview(Preview, frozen=True):
         share = away * self.labels / self.rows if self.rows else 1
         of_rows = f" ({share:.1%} of them)" if share < 1 else ""
         other = f"another value, {away:,} rows or more away{of_rows}"
-        ends = f"each interval ends at {other}, or at an end of the axis"
-        alone = all(len(method.at) == 1 for method in self.axis_methods)
-        return f"{ends}: ask for quantiles on both sides, too" if alone else ends
+        single = {method.at for method in self.axis_methods if len(method.at) == 1}
+        if len(single) != 1 or any(len(method.at) > 1 for method in self.axis_methods):
+            return f"each interval ends at {other}, or at an end of the axis"
+        ((at,),) = single
+        return f"the interval is {WHOLE_AXIS}: {_ask_around(at)}, and it can end at {other}"
+
+
+WHOLE_AXIS = "the whole axis, because this answer has no other value to end it at"
+
+
+def _ask_around(at: Fraction) -> str:
+    """Which quantiles to ask for, for the interval of one to be narrower than the axis."""
+    aside = min(at, 1 - at) / 2
+    listed = [f"{float(share):.4g}" for share in (at - aside, at, at + aside)]
+    both = f"at=[{', '.join(listed)}] (command line: --at {','.join(listed)})"
+    return f"ask for quantiles on both sides, too, such as {both}"
 
 
 def widest(noise: RankNoise, at: Sequence[Fraction], alpha: float) -> int:
@@ -356,7 +369,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             f"Low and high: the true quantile of {of} lies between them, with 95% confidence."
         )
         rank = f"Rank: the estimated share of {of} that lie below the value."
-        at_ends = sum(int(ends.sum()) for ends in self._ends_of_axis())
+        below, above = self._ends_of_axis()
+        if len(self.at) == 1 and (below & above).all():
+            known = f"The interval is {WHOLE_AXIS}; the rank says how good the value is."
+            return f"{known} To narrow it, {_ask_around(self.at[0])}.", rank
+        at_ends = int(below.sum() + above.sum())
         if not at_ends:
             return interval, rank
         bounded = (
