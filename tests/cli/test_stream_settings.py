@@ -27,7 +27,7 @@ CALENDAR = ["--step", "day", "--from", "2013-01-01", "--to", "2013-01-05"]
         (["--date-format", "%d.%m.%Y"], "1\n", 2, "--date-format without --step"),
         (["--step", "day", "--separator", "ab"], "day\n1\n", 2, "it must be one sign"),
         (["--horizon", "0"], "1\n", 2, "horizon = 0"),
-        (["--horizon", "1"], "1\n2\n", 2, "its horizon of 1 steps is reached"),
+        (["--horizon", "1"], "1\n2\n", 2, "its horizon of 1 step is reached"),
         (["--plot", "x.doc"], "1\n", 2, "names no picture format"),
         (["--method", "blt", "--horizon", "4"], "1\n", 2, "pure epsilon allows none"),
     ],

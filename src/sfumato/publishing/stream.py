@@ -23,6 +23,7 @@ import numpy as np
 
 from sfumato.answers import UNREADABLE, Captions, error_probability, from_bytes, to_bytes
 from sfumato.basics.processes import renewed_in_children
+from sfumato.basics.text import several
 from sfumato.data.steps import Arrival
 from sfumato.errors import (
     InternalError,
@@ -557,7 +558,7 @@ class Stream:
             longer = "state a longer horizon, or None, from the start"
             raise UsageError(
                 f"step {number:,} of a stream",
-                f"its horizon of {horizon:,} steps is reached",
+                f"its horizon of {several(horizon, 'step')} is reached",
                 f"Open another stream under another key, which pays anew, or {longer}",
             )
 
