@@ -67,6 +67,9 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
         one; else "".
     picked : str
         What was picked for the plan, noise or shares, and why, in sentences; "" if nothing was.
+    budget : str
+        What all answers of the account may ever cost together, where costs add up; "" in receipts
+        of streams and of before.
     named : str
         The label without the version of the data, if the label alone does not show which part of it
         is the version; else "".
@@ -102,6 +105,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
     named: str = ""
     as_of: str = ""
     by_curves: str = ""
+    budget: str = ""
 
     def data(self, conditions: str = "") -> DataName:
         """The name of the data and their version, as two texts.
@@ -133,6 +137,11 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
         return _measure(self.by_curves)
 
     @property
+    def most(self) -> CentralMeasure | None:
+        """What the account may ever spend, as a measure; None where it is not known."""
+        return _measure(self.budget)
+
+    @property
     def moment(self) -> str:
         """The time for people: the day and the second, in UTC."""
         time = self.time
@@ -156,6 +165,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
         return [
             ("Account", self.account),
             ("Charged", f"{self.charged}; this is answer {self.part}"),
+            *([("Budget of the account", self.budget)] if self.budget else []),
             *picked,
             ("Time", self.moment),
             *([("As of", f"{self.as_of}: {LATER}")] if self.as_of else []),

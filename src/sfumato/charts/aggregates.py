@@ -65,11 +65,14 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     middle = np.reshape(release.values, -1)[:MOST_GROUPS]
     ax.hlines(rows[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
     style.dots(ax, middle[known], rows[known], size=6)
+    if _is_cut(release):
+        style.mark_cut(ax, high[known], rows[known], style.BASE, ">")
     style.name_rows(ax, names, style.plain(_what(release), 60))
     ends = scales.reach_of(low[known], high[known])
     if scales.spans_decades(*ends):
         scales.log_axis(ax, *ends)
-    style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
+    keys = _keys(release, known, ">")
+    style.legend(ax, keys, _note(release, len(release.group_names)), columns=2)
     return ax
 
 
@@ -85,13 +88,15 @@ def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -
         ax.plot(at, middle, color=style.BASE, linewidth=1.3, zorder=1.8)
     ax.vlines(at[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
     style.dots(ax, at, middle, size=6)
+    if _is_cut(release):
+        style.mark_cut(ax, at[known], high[known], style.BASE)
     longest = 7.2 * max(len(label) for label in scales.tick_labels(axis)) + 8
     scales.slots(ax.xaxis, axis, int((style.width_of(ax) - 70) // longest))
     ax.set(xlim=(-0.5, axis.size - 0.5))
     ax.set_xlabel(scales.name_of(axis), parse_math=False)
     ax.set_ylabel(style.plain(_what(release), 60), parse_math=False)
     ax.grid(visible=False, axis="x")
-    style.legend(ax, _keys(known), _note(release, axis.size), columns=2)
+    style.legend(ax, _keys(release, known, "^"), _note(release, axis.size), columns=2)
     return ax
 
 
@@ -105,7 +110,12 @@ def _what(release: AggregateRelease) -> str:
     return f"{what} over rows{clipped}{bound}"
 
 
-def _keys(known: Array) -> list[Artist]:
+def _is_cut(release: AggregateRelease) -> bool:
+    """Whether it shows totals that a limit on a person's rows may have cut."""
+    return "sum" in release.to_frame().column_names and bool(release.guarantee.unit.limits_kept)
+
+
+def _keys(release: AggregateRelease, known: Array, mark: str) -> list[Artist]:
     keys: list[Artist] = [
         Line2D(
             [],
@@ -118,6 +128,10 @@ def _keys(known: Array) -> list[Artist]:
     ]
     if not known.all():
         keys.append(style.unknown_key())
+    if _is_cut(release):
+        # Sums of values below 0 may be lower without the limit.
+        is_positive = all(sums.scale.lower >= 0 for sums in release.tables)
+        keys.append(style.cut_key(mark, "higher" if is_positive else "another one"))
     return keys
 
 

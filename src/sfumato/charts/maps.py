@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
@@ -369,7 +371,7 @@ def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes
     plane = Plane.of(release, pair)
     raster = raster_of(release, plane.corners, plane.area, plane.placed)
     ax = ax or style.figure(_height(plane.extent, plane.aspect))[1]
-    _shade(ax, raster, plane)
+    bar = _shade(ax, raster, plane)
     ax.set_aspect(plane.aspect or "auto")
     for which, axis in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
@@ -378,7 +380,11 @@ def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes
         _draw_coast(ax, plane.extent)
     if plane.aspect is not None:
         _draw_bar(ax, plane)
-    style.legend(ax, [ground_key(ax)], _map_note(release, plane, raster), columns=1)
+    keys: list[Artist] = [ground_key(ax)]
+    if release.guarantee.unit.limits_kept:
+        style.mark_bar_cut(bar)
+        keys.append(style.cut_key())
+    style.legend(ax, keys, _map_note(release, plane, raster), columns=1)
     style.mark_map(ax, plane.extent)
     return ax
 
@@ -458,7 +464,8 @@ def _height(extent: Extent, aspect: float | None) -> int:
     return int(np.clip(tall + (230 if width < 500 else 106), 240, 900))
 
 
-def _shade(ax: Axes, raster: Raster, plane: Plane) -> None:
+def _shade(ax: Axes, raster: Raster, plane: Plane) -> Colorbar:
+    """Draw the densities, and return the bar of their colours."""
     shown = np.where(raster.density > 0, raster.density, np.nan)
     if not plane.is_geographic:
         style.unseen(ax)
@@ -484,6 +491,7 @@ def _shade(ax: Axes, raster: Raster, plane: Plane) -> None:
     bar = style.colour_bar(ax, image, unit)
     if isinstance(norm, LogNorm):
         scales.log_ticks(bar, norm, style.is_narrow(ax))
+    return bar
 
 
 def _area_unit(plane: Plane) -> int:
@@ -568,5 +576,11 @@ def _steps(release: Partition, ax: Axes | None) -> Axes:
     ax.grid(visible=False, axis="x")
     scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
-    style.legend(ax, style.interval_keys(len(values), True), " ".join(notes))
+    keys = style.interval_keys(len(values), True)
+    if release.guarantee.unit.limits_kept:
+        at = np.unique(np.linspace(0, len(values) - 1, style.MOST_CUT_MARKS).astype(int))
+        middle = (edges[:-1] + edges[1:]) / 2
+        style.mark_cut(ax, middle[at], ((values + half_all) / by)[at])
+        keys = [*keys, style.cut_key()]
+    style.legend(ax, keys, " ".join(notes))
     return ax

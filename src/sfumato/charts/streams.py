@@ -51,21 +51,25 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     )
     above, below = _panels() if ax is None else (ax, None)
     x = _times(above, people.events)
+    is_cut = bool(people.guarantee.unit.limits_kept)
     kept = _largest(totals)
     names = [people.names[i] for i in kept]
     for colour, i in zip(style.SERIES, kept, strict=False):
         wide = half_all[:, i] if len(names) <= 1 else None
         _line_with_bands(above, x, totals[:, i], half[:, i], wide, colour)
+        if is_cut:
+            reach = half[:, i] if wide is None else wide
+            style.mark_cut(above, x[-1:], (totals[:, i] + reach)[-1:], colour)
     name = "total so far"
     if release.captions is not msgspec.UNSET:
         name = style.plain(release.captions.axis_name(name), 40)
     above.set_ylabel(name, parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
-    note = people.scope if people.guarantee.unit.limits_kept else ""
+    note = people.scope if is_cut else ""
     if len(names) < len(people.names):
         note = f"The {FEW} categories with the largest last total, of {len(people.names):,}. {note}"
-    style.legend(above, _keys(names), note)
+    style.legend(above, [*_keys(names), *([style.cut_key()] if is_cut else [])], note)
     if below is not None:
         _widths(above, below, x, half[:, kept[0]], half_all[:, kept[0]])
     return above

@@ -444,8 +444,8 @@ def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^
     )
 
 
-def cut_key(marker: str = "^") -> Line2D:
-    """The legend entry of these marks."""
+def cut_key(marker: str = "^", otherwise: str = "higher") -> Line2D:
+    """The legend entry of these marks, and what the totals may be without the limit."""
     return Line2D(
         [],
         [],
@@ -455,7 +455,7 @@ def cut_key(marker: str = "^") -> Line2D:
         markerfacecolor=PAPER,
         markeredgewidth=0.9,
         linestyle="",
-        label="without the limit, the total may be higher",
+        label=f"without the limit, the total may be {otherwise}",
     )
 
 

@@ -261,6 +261,7 @@ def receipt_of(
     picked: str = "",
     named: str = "",
     by_curves: str = "",
+    budget: str = "",
 ) -> Receipt:
     """Return what proves a charge: the ledger entry that paid, and what it paid for."""
     return Receipt(
@@ -277,6 +278,7 @@ def receipt_of(
         picked=picked,
         named=named,
         by_curves=by_curves,
+        budget=budget,
     )
 
 

@@ -401,6 +401,7 @@ class Answering:
         self.counting.begin(planned.label, planned.noise, draws.rows if is_of_charge else None)
         counted = self.counting.counts(planned.needs, progress)
         charged = self._account.charged(planned.money, planned.event)
+        budget = self._account.budget
         rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for number, (question, counts, cost, used) in enumerate(rows, 1):
@@ -414,6 +415,7 @@ class Answering:
                 picked=planned.picked,
                 named=self._source.named,
                 by_curves=self._account.total_by_curves,
+                budget=budget,
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         if self._source.same_rows and self.counting.queries > 1:

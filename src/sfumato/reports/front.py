@@ -68,6 +68,8 @@ class Account:
         The same as a sentence; otherwise empty.
     warning : str
         What that cost allows, if it protects hardly anyone; otherwise empty.
+    most : str
+        What it may ever spend, and what that risks; empty where no receipt says it.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Account:
     risk: float | None
     meaning: str
     warning: str
+    most: str
 
 
 def accounts(releases: Sequence[Release]) -> list[Account]:
@@ -106,7 +109,18 @@ def _account(name: str, paid: list[Paid]) -> Account:
         None if whole is None else belief.afterwards(whole),
         "" if whole is None else _sentence(belief.sentence(whole, units[0])),
         "" if whole is None else belief.warning(whole, units[0]),
+        _most([receipt for _, receipt in paid]),
     )
+
+
+def _most(receipts: Sequence[Receipt]) -> str:
+    """What an account may ever spend, and what that risks; "" where the receipts do not say it."""
+    most = next((receipt for receipt in receipts if receipt.most is not None), None)
+    if most is None or most.most is None:
+        return ""
+    risk = belief.afterwards(most.most)
+    then = "" if risk is None else f": then whoever is 1% sure is at most {_chances(risk)} sure"
+    return f"{most.budget} is the most that it may ever spend{then}"
 
 
 def _sentence(text: str) -> str:
@@ -362,8 +376,13 @@ def _in_tables(releases: Sequence[Release]) -> str:
 
 def _of(releases: Sequence[Release]) -> str:
     """Return the data, as the receipts name them."""
-    receipts = [release.receipt for release in releases if release.receipt is not None]
-    names = list(dict.fromkeys(receipt.source for receipt in receipts))
+    names = list(
+        dict.fromkeys(
+            str(release.receipt.data(release.guarantee.unit.conditions))
+            for release in releases
+            if release.receipt is not None
+        )
+    )
     if not names:
         return ""
     shown = " and ".join(plain(name, LONGEST_SOURCE) for name in names[:2])
@@ -457,7 +476,8 @@ def _risk_notes(
     if not bounded:
         return []
     worst = bounded[0]
-    cost = f"Its answers on this page cost {worst.together}; others that it paid for add to that."
+    further = worst.most or "others that it paid for add to that"
+    cost = f"Its answers on this page cost {worst.together}; {further}."
     if worst.by_curves:
         cost = f"All its answers, those not on this page too, are bounded by {worst.together}."
     said = [_named(worst) if len(accounts) > 1 else worst.protects, cost, *_why_ten_deltas(worst)]

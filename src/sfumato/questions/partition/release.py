@@ -21,7 +21,7 @@ from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_prob
 from sfumato.basics.buffers import column_of, ndarray_of, table_of
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.domain import Lattice
+from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.noise_sums import exact_half_width
@@ -74,11 +74,20 @@ def geojson(boxes: Partition, axes: Sequence[str] | None) -> dict[str, object]:
             "Partition two axes, longitude and latitude",
         )
     x, y = (names.index(name) for name in pair)
-    corners = (boxes.lower[:, x], boxes.lower[:, y], boxes.upper[:, x], boxes.upper[:, y])
+    corners = [
+        _in_digits(side[:, i], boxes.geometry.axes[i])
+        for side in (boxes.lower, boxes.upper)
+        for i in (x, y)
+    ]
     columns = [column.tolist() for column in (*corners, boxes.counts, *boxes.interval())]
     features = [_feature(*row) for row in zip(*columns, strict=True)]
     counted = boxes.guarantee.counted
     return {"type": "FeatureCollection", "counted": counted, "features": features}
+
+
+def _in_digits(ends: Array, axis: GridAxis) -> Array:
+    """Ends of boxes with the digits of their lattice."""
+    return np.round(ends, axis.decimals) if axis.kind == "number" else ends
 
 
 def _feature(
@@ -555,7 +564,7 @@ class Partition(
         for axis in self.lattice.grids:
             for end in (f"{axis.name}_lower", f"{axis.name}_upper"):
                 if axis.kind == "number" and end in table.column_names:
-                    rounded = np.round(ndarray_of(table[end]), axis.decimals)
+                    rounded = _in_digits(ndarray_of(table[end]), axis)
                     at = table.column_names.index(end)
                     table = table.set_column(at, end, column_of(rounded))
         return super().in_digits(table)

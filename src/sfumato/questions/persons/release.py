@@ -363,9 +363,11 @@ class PersonsRelease(
     def _left_out(self, limit: int) -> str:
         """Return how many persons lose rows, and where it is known, how many rows are kept."""
         of_all = f"of about {self.persons().value:,.0f} {self.unit.several} {self.measured.beyond}"
-        said = f"{range_in_words(self.affected(limit))} {of_all}"
+        affected = self.affected(limit)
+        said = f"{range_in_words(affected)} {of_all}"
         if self.most is None or not self.measured.kept_of:
-            return f"{said}, with 95% confidence."
+            unknown = "; how many of their rows are missing is not known"
+            return f"{said}, with 95% confidence{unknown if affected.high >= 1 else ''}."
         kept = self.kept(min(limit, self.most))
         # Rounded down, so that what is said holds too.
         least = math.floor(float(kept.low) * 1000) / 10
