@@ -119,6 +119,11 @@ class PublisherAccount:
             return self.ledger.open_account(self.name, rule, total, terms)
         return Account(self.name, rule, total, (0, 0), terms=terms)
 
+    @property
+    def budget(self) -> str:
+        """What it may ever spend, as receipts say it; "" of an account by curves."""
+        return "" if self.by_curves else written(self.rule, self.now.total)
+
     def open(self, money: Money) -> None:
         """Open the account for its first charge, if it can pay it.
 
