@@ -141,7 +141,8 @@ def _advise(rows: Source, needs: list[tuple[str, Needs]] | None) -> None:
     lattices = [need.lattice for _, need in needs or [] if need.counted == "rows"]
     axes = lattices[0].names if lattices else ()
     if said := advice(rows.unit, in_rho=False, axes=axes):
-        prose(f"\n{said[:1].upper()}{said[1:]}.")
+        how = said.removeprefix("to learn how much that leaves out, ")
+        prose(f"\nTo publish how much a limit leaves out, {how}.")
 
 
 def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:

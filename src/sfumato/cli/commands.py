@@ -251,6 +251,7 @@ def cli() -> None:
 
     \b
     Publish your own table:  sfumato init FILE --out PLAN.toml
+                             sfumato check PLAN.toml
                              sfumato preview PLAN.toml
                              sfumato release PLAN.toml --report report.html
     Learn about a command:   sfumato COMMAND --help, and --help-all

@@ -149,8 +149,11 @@ def whole_comment(axis: Axis, kind: str) -> str:
     if axis.step == 1:
         return f"The whole numbers {start} to {end - 1}; those beyond count as the nearest:"
     if axis.step is None and kind == "unknown":
-        return f"For whole numbers alone write upper = {end + 1}, step = 1:"
+        return f"{WHOLE_ALONE} write upper = {end + 1}, step = 1:"
     return ""
+
+
+WHOLE_ALONE = "For whole numbers alone"
 
 
 def _has_whole_bounds(axis: Axis) -> TypeGuard[Interval]:
@@ -367,6 +370,8 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
         _write_new(out, text)
     then = "Fill in the domain, then" if not given.axes else "Next"
     talk(f"Written: {out}. {then}: sfumato check {out}")
+    if f"# {WHOLE_ALONE} " in text:
+        talk("Where a column holds whole numbers alone, see the comments: each then has its bin.")
 
 
 def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:

@@ -10,6 +10,7 @@ messages on a stderr that is no terminal, where each stays one line.
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import sys
@@ -17,7 +18,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias, cast
 
 import click
 import msgspec
@@ -210,11 +211,31 @@ def _framed_table(
     for i, column in enumerate(columns):
         is_number = bool(rows) and isinstance(rows[0][i], int | float)
         drawn.add_column(Text(printable(column)), justify="right" if is_number else "left")
-    for row in rows[:ROWS_SHOWN]:
-        drawn.add_row(*[Text(_cell_text(*field)) for field in zip(row, kinds, strict=True)])
+    shown = [
+        _column_texts(column, kind)
+        for column, kind in zip(zip(*rows[:ROWS_SHOWN], strict=True), kinds, strict=False)
+    ]
+    for texts in zip(*shown, strict=True):
+        drawn.add_row(*map(Text, texts))
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
+
+
+def _column_texts(column: Sequence[object], kind: Kind) -> list[str]:
+    """The fields of a column; numbers with decimals have equally many, so that points align."""
+    texts = [_cell_text(value, kind) for value in column]
+    if not all(value is None or isinstance(value, float) for value in column):
+        return texts
+    decimals = [len(text.partition(".")[2]) for text in texts]
+    if "e" in "".join(texts) or not any(decimals):
+        return texts
+    return [
+        text
+        if value is None or math.isnan(cast("float", value))
+        else (text if own else f"{text}.") + "0" * (max(decimals) - own)
+        for text, value, own in zip(texts, column, decimals, strict=True)
+    ]
 
 
 def _cell_text(value: object, kind: Kind) -> str:

@@ -189,9 +189,10 @@ class Publisher:
     source : Source
         From ``sf.source``.
     ledger : path, Ledger or None
-        The file that holds the account; a missing file is created. Or the address of a PostgreSQL
-        database in which there is a ledger: `sfumato ledger init` makes one. None: an account in
-        memory, which ends with this process; a warning says so once.
+        The file that holds the account; a missing file is made by the first charge, and so is a new
+        account in it. Or the address of a PostgreSQL database in which there is a ledger: `sfumato
+        ledger init` makes one. None: an account in memory, which ends with this process; a warning
+        says so once.
     account : str or None
         The name of the account; None: "default".
     budget : number, text, PureDP, ApproxDP, ZCDP or None

@@ -342,7 +342,7 @@ def _scopes(releases: Sequence[Release]) -> list[str]:
     further = len(said) - MOST_SCOPES
     return [
         *said[:MOST_SCOPES],
-        f"More on this, for {further:,} further kinds of answers: Which rows were counted.",
+        f"More on this, for {several(further, 'further answer')}: Which rows were counted.",
     ]
 
 
