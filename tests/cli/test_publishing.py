@@ -72,7 +72,7 @@ def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:
         "--json",
     ]
     for command, columns in (
-        ("cluster", {"age", "age_error", "count", "low", "high"}),
+        ("cluster", {"age", "age_error", "averaged", "averaged_low", "predicted_high"}),
         ("quantiles", {"quantile", "value", "low", "high", "rank_error"}),
         ("histogram", {"age", "age_lower", "age_upper", "count", "low", "high"}),
     ):
