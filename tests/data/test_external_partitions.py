@@ -403,7 +403,7 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
     words = [sys.executable, "-c", MEASURE, *paths]
     output = subprocess.run(
         words,
-        env={**os.environ, "SFUMATO_MEMORY": "4M", "OMP_NUM_THREADS": "2"},
+        env={**os.environ, "SFUMATO_MEMORY": "4M", "SFUMATO_THREADS": "2"},
         capture_output=True,
         text=True,
         check=True,

@@ -257,6 +257,9 @@ class CsvFile(TextFile):
             values = [
                 self._values(batch[name], name, column, own) for name, column in columns.items()
             ]
+            # Whoever reads one batch only knows what was lost in it.
+            losses.add(own)
+            own = Losses()
             yield pa.RecordBatch.from_arrays(values, names=form.wanted)
         losses.add(own)
 
