@@ -25,7 +25,7 @@ def test_spending_is_listed_once_per_charge():
     # One of them is given twice, and was paid for once.
     shown = page.render([*parts, parts[0]])
     table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
-    assert table.count("2026-03-01, 09:15:00 UTC") == 1
+    assert table.count("2026-03-01, 09:15:22 UTC") == 1
     assert "Taken together, the answers on this page are bounded by epsilon = 1." in table
     assert "It protects any single row, added or removed." in table
 
@@ -93,4 +93,4 @@ def test_charges_of_two_ledgers_add_up_where_their_names_and_numbers_are_alike()
     )
     assert "bounded by epsilon = 3." in shown
     table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
-    assert table.count("2026-03-01, 09:15:00 UTC") == 2
+    assert table.count("2026-03-01, 09:15:22 UTC") == 2
