@@ -141,7 +141,7 @@ def test_keys_are_cells_too() -> None:
         release = publisher.release(sf.Persons(of="cells", axes="hour"), epsilon="500")
     assert release.most is None
     assert release.counts.sum() == 90
-    assert "in more, with 95% confidence." in release.sentence(10)
+    assert "in more, with 95% confidence; how many of their rows" in release.sentence(10)
 
 
 def test_ways_to_write_a_table_are_one_question() -> None:

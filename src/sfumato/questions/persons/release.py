@@ -406,6 +406,8 @@ def range_in_words(number: Estimate) -> str:
     high = math.floor(number.high)
     if high <= 0:
         return "none"
+    if low == high:
+        return f"{low:,}"
     return f"at most {high:,}" if low <= 0 else f"{low:,} to {high:,}"
 
 
