@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import sfumato as sf
+from sfumato.ledger import open_ledger
 
 HERE = Path(__file__).parent
 CANARY = "918273"
@@ -113,4 +114,6 @@ def publisher(folder: Path) -> sf.Publisher:
         admitted=sf.Interval("2025-01-01", "2026-01-01"),
     )
     source = sf.source(folder / "visits.csv", domain, person="patient", rows_per_person=2)
+    with open_ledger(folder / "budget.db") as ledger:
+        ledger.open_account("visits", "pure", (3 * 10**9, 0))
     return sf.Publisher(source, ledger=folder / "budget.db", account="visits", budget="3")
