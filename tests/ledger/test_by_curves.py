@@ -14,7 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, UsageError
-from sfumato.ledger import Book, Hold, Ledger, open_ledger, stated_terms
+from sfumato.ledger import Book, Hold, Ledger, journal, open_ledger, stated_terms
 from sfumato.ledger.audit import Books, audited
 from sfumato.ledger.entries import Binding, curves_of, link_of
 from sfumato.ledger.moving import exported, migrate
@@ -208,6 +208,37 @@ def test_the_ceiling_of_a_spender_who_paid_is_not_chosen_anew(stated: Ledger) ->
     charged(stated, "b", spender="ann")
     assert stated.spenders("trips")[0].state[0] == 200_000_000
     assert stated.verify().ok
+
+
+@pytest.mark.parametrize("event", [COUNT, "zcdp(1/1000)"])
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_only_the_terms_of_what_a_spender_paid_by_are_put_back(
+    stated: Ledger, event: str, meanwhile: bool
+) -> None:
+    """Neither those of a ceiling from before the first charge, nor after a charge in rho alone."""
+    stated.add_spender("trips", "ann", total_of(TOTAL), stated_terms(TOTAL))
+    stated.set_spender("trips", "ann", total_of(SMALL), stated_terms(SMALL))
+    charged(stated, "a", event, spender="ann")
+    if meanwhile:
+        stated.set_spender("trips", "ann", (0, 0))
+    with pytest.raises(UsageError, match="fixed before the first answer"):
+        stated.set_spender("trips", "ann", total_of(TOTAL), stated_terms(TOTAL))
+    later = sf.ApproxDP("2", "1e-7", composition="curves")
+    with pytest.raises(UsageError, match="fixed before the first answer"):
+        stated.set_spender("trips", "ann", total_of(later), stated_terms(later))
+    stated.set_spender("trips", "ann", total_of(SMALL), stated_terms(SMALL))
+    charged(stated, "b", event, spender="ann")
+
+
+def test_an_auditor_finds_terms_that_a_spender_did_not_pay_by(
+    stated: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated.add_spender("trips", "ann", total_of(SMALL), stated_terms(SMALL))
+    charged(stated, "a", "zcdp(1/1000)", spender="ann")
+    monkeypatch.setattr(journal, "_require_former_terms", lambda *_: None)
+    stated.set_spender("trips", "ann", total_of(TOTAL), stated_terms(TOTAL))
+    (fault,) = stated.verify().faults
+    assert fault.endswith("sets other terms for 'ann' than those by which they were charged")
 
 
 @pytest.mark.parametrize("terms", ["", stated_terms(SMALL)])

@@ -106,6 +106,7 @@ class Filters:
     _targets: dict[str, tuple[str, str]] = field(default_factory=dict)
     _terms: dict[tuple[str, ...], str] = field(default_factory=dict)
     _states: dict[tuple[str, ...], State] = field(default_factory=dict)
+    _counted_by: dict[tuple[str, ...], str] = field(default_factory=dict)
     _data: dict[str, str] = field(default_factory=dict)
 
     def by_curves(self, account: str) -> bool:
@@ -127,9 +128,17 @@ class Filters:
         else:
             self._note(("data", str(said["data"])), terms_in(entry.note))
 
-    def cap(self, entry: Entry) -> None:
-        """Note the terms of a spender's ceiling; an older one gives way."""
-        self._note(("spender", entry.account, entry.spender), terms_in(entry.note))
+    def cap_fault(self, entry: Entry) -> str | None:
+        """Note the terms of a spender's ceiling, where an older one gives way, and what is wrong.
+
+        The fault is the end of a sentence.
+        """
+        name = ("spender", entry.account, entry.spender)
+        terms = terms_in(entry.note)
+        self._note(name, terms)
+        if not terms or self._counted_by.get(name, terms) == terms:
+            return None
+        return f"sets other terms for {entry.spender!r} than those by which they were charged"
 
     def _note(self, name: tuple[str, ...], terms: str) -> None:
         self._terms.pop(name, None)
@@ -190,6 +199,7 @@ class Filters:
         state = self._states.get(name, composition.start)
         expected = curve_after(composition, state, NOTHING, event)
         self._states[name] = expected[1]
+        self._counted_by.setdefault(name, terms)
         if curve != expected:
             return f"has a curve of {name[0]} {whose} that does not follow from its event"
         if not composition.fits(expected[1]):
@@ -487,7 +497,9 @@ class _Audit:
             capping_spender("approx", ceiling_of(entry.note), terms),
         ):
             self._fault(f"entry {entry.sequence} sets no ceiling that can be read")
-        self._filters.cap(entry)
+        fault = self._filters.cap_fault(entry)
+        if fault is not None:
+            self._fault(f"entry {entry.sequence} {fault}")
 
     def _follow_key(self, entry: Entry, key: _Key) -> None:
         """Check that an entry may follow what its key has been through, and remember it."""

@@ -379,7 +379,8 @@ def name_spender(
             "Name the spender first: `sfumato ledger spender add`",
         )
     spent = NOTHING if known is None else known.spent
-    if account.by_curves and any(ceiling) and any(spent):
+    # A charge in rho alone spends neither epsilon nor delta, and has a curve.
+    if known is not None and known.curve and terms:
         _require_former_terms(rows, account, name, terms)
     spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
     cap_spender(rows, spender)
@@ -389,10 +390,13 @@ def name_spender(
 def _require_former_terms(rows: PublicRows, account: Account, name: str, terms: str) -> None:
     """Refuse other terms than those by which a spender was charged.
 
-    Orders that are chosen after an answer would let the answer choose how it is counted.
+    Orders that are chosen after an answer would let the answer choose how it is counted; so would
+    those of a ceiling that was stated and replaced before the first charge. Since that charge no
+    other terms were let in, so the last ones are those by which it was counted.
     """
     caps = [entry for entry in rows.of_key(account.name, "") if entry.spender == name]
-    if terms not in (terms_in(entry.note) for entry in caps):
+    former = [stated for entry in caps if (stated := terms_in(entry.note))]
+    if terms not in former[-1:]:
         raise refusals.late_terms(account, name)
 
 

@@ -280,11 +280,12 @@ class SQLPublicRows(SQLRows, PublicRows):
         note, rule, first, second = cast("tuple[str, str, int, int]", row)
         spender = Spender(account, name, rule, ceiling_of(note), (first, second))
         terms = terms_in(note) if self.with_curves else ""
-        if not terms:
+        # A ceiling that was set to nothing has no terms, and may be put back beside its curve.
+        if not self.with_curves or (not terms and any(spender.ceiling)):
             return spender
         last = self._one(OWN_CURVE, account, name)
         curve = curve_of(cast("Stored", last[0])) if last else ()
-        return replace(spender, rule="approx", terms=terms, curve=curve)
+        return replace(spender, rule="approx" if terms else rule, terms=terms, curve=curve)
 
     def data_curve(self, data: str) -> MaybeCurve:
         row = self._one(DATA_CURVE, data) if self.with_curves else None
