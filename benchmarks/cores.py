@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from benchmarks import peers
@@ -67,10 +68,11 @@ def ours(what: str, path: str) -> Work:
         "persons, 4 rows": sf.Histogram(["kind", "hour"]),
         "persons counted": sf.Histogram("kind", count="persons"),
     }[what]
-    limits = {"person": "person", "rows_per_person": LIMIT} if "persons" in what else {}
+    person = "person" if "persons" in what else None
 
     def answer(data: object) -> object:
-        source = sf.source(data, domain, name="cores", **limits)
+        limit = None if person is None else LIMIT
+        source = sf.source(data, domain, name="cores", person=person, rows_per_person=limit)
         with sf.Publisher(source, budget="10") as publisher:
             return publisher.release(question, epsilon="1")
 
@@ -270,26 +272,25 @@ def _rows(folder: Path, files: dict[str, int], threads: int, rounds: int) -> Ite
         path = folder / file
         for what in asked:
             told = f"{what}, {path.suffix[1:]}"
-            works = {
-                name: lambda name=name, what=what: measure(name, what, path, threads)  # noqa: B023
-                for name in who
-            }
+            works = {name: partial(measure, name, what, path, threads) for name in who}
             yield from _compared(told, files[file], threads, works, rounds)
     path = folder / "small.csv"
-    works = {name: lambda name=name: small(name, path, threads) for name in who}
+    works = {name: partial(small, name, path, threads) for name in who}
     yield from _compared(SMALL, files["small.csv"], threads, works, 2 * rounds + 1)
     for what in SETTINGS:
         for number in dict.fromkeys((1, threads)):
-            alone = {OURS: lambda what=what, number=number: measure(what, what, path, number)}
+            alone = {OURS: partial(measure, what, what, path, number)}
             yield from _compared(what, 0, number, alone, 1)
-    yield from ({"what": peers.absent(name)} for name in WHO if name not in who)
+    for name in WHO:
+        if name not in who:
+            yield {"what": peers.absent(name)}
 
 
 def _compared(
     what: str,
     n_rows: int,
     threads: int,
-    works: dict[str, Callable[[], dict[str, float]]],
+    works: Mapping[str, Callable[[], dict[str, float]]],
     rounds: int,
 ) -> Iterator[Row]:
     """Measure a task for all, in turn; ours states its wall and processor time over the best."""

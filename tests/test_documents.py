@@ -89,7 +89,7 @@ def test_the_page_of_commands_has_a_section_for_each() -> None:
 
 def test_the_figures_on_the_pages_are_those_that_were_measured() -> None:
     pages = _tool("figures").pages()
-    assert len(pages) == 2
+    assert len(pages) == 3
     for path, text in pages.items():
         assert path.read_text(encoding="utf-8") == text, "run: make docs"
 

@@ -600,7 +600,7 @@ class Mean(
     'Mean of age by ward'
     >>> Mean("age", by="ward", per="person").title
     'Mean of age over persons by ward'
-    >>> needs = Mean("age").needs(Domain(age=Interval(0, 121, step=1)))
+    >>> needs = Mean("age").needs(Domain(age=Interval(0, 120, step=1)))
     >>> needs.sums[0].axis.size
     121
     """
