@@ -84,9 +84,12 @@ def test_the_page_leads_from_nothing_to_a_verified_export(
     assert "0.3 is left of this spender's ceiling" in capsys.readouterr().err
     assert run([*ASKED, "--epsilon", "0.5", "--ledger", at.format("ben")]) == 0
     assert "Nothing was spent" in capsys.readouterr().err
-    # A copy with another time is another table, which is more than Ben may spend.
+    # A copy with another time is the table in another state: Ben is told, and a new draw is more
+    # than Ben may spend.
     shutil.copy(ROOT / "examples" / "visits.csv", tmp_path)
-    assert run([*ASKED, "--epsilon", "0.5", "--ledger", at.format("ben")]) == 3
+    assert run([*ASKED, "--epsilon", "0.5", "--ledger", at.format("ben")]) == 2
+    assert "paid for it on" in capsys.readouterr().err
+    assert run([*ASKED, "--epsilon", "0.5", "--fresh", "--ledger", at.format("ben")]) == 3
     every_day(host, at.format("carl"), monkeypatch, capsys)
 
 

@@ -108,7 +108,7 @@ def test_plans_take_limits_and_a_period(sfumato: Run) -> None:
 
 @pytest.mark.parametrize(
     ("clip", "said"),
-    [("60", ""), ("20:60", ""), ("auto", "each clipped to at most"), (" 0 : 50 ", "")],
+    [("60", ""), ("20:60", ""), ("auto", "lowered_high"), (" 0 : 50 ", "")],
 )
 def test_a_clip_is_a_number_a_pair_or_auto(sfumato: Run, clip: str, said: str) -> None:
     code, out, err = sfumato(

@@ -149,8 +149,8 @@ def test_a_plan_states_limits_by_cell_and_a_period(sfumato: Run, tmp_path: Path)
     assert "and in at most one cell" in sfumato("preview", str(path))[1]
     code, out, _ = sfumato("release", str(path), "--ledger", str(tmp_path / "s.db"), "--json")
     assert code == 0
-    to_upper, to_lower = json.loads(out)[0]["released"]  # sums of distances from the bounds 0 and 3
-    assert round(3 * to_lower / (to_upper + to_lower), 1) == 1.5
+    to_upper, to_lower = json.loads(out)[0]["released"]  # sums of distances from the bounds 0 and 4
+    assert round(4 * to_lower / (to_upper + to_lower), 1) == 1.5
 
 
 def test_a_plan_states_derived_axes_and_conditions(sfumato: Run, tmp_path: Path) -> None:

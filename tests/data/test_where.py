@@ -170,7 +170,7 @@ def test_a_check_counts_the_rows_that_are_dropped() -> None:
     assert (found.rows, found.not_asked) == (100, 70)
     assert found.questions[0].counted == 30
     assert found.questions[0].dropped == 0
-    assert "70 rows do not satisfy" in str(found)
+    assert "70 rows are dropped: the conditions (where) do not hold" in str(found)
 
 
 def test_a_condition_on_a_column_that_the_table_lacks_is_refused_before_the_charge() -> None:

@@ -16,6 +16,7 @@ from sfumato.cli import run
 from sfumato.data import Source
 from sfumato.errors import SfumatoWarning
 from sfumato.ledger import open_ledger
+from sfumato.publishing.publisher import CommandPublisher
 
 PLAN = """
 [source]
@@ -179,7 +180,8 @@ def test_measures_convert_by_name_only() -> None:
 
 
 def test_an_account_keeps_its_total(tmp_path: Path) -> None:
-    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+    sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1").close()
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
         assert publisher.remaining == 1
         publisher.release(sf.Histogram("x"), epsilon="0.5")
     with pytest.raises(sf.UsageError, match="1"):
@@ -192,7 +194,8 @@ def test_what_is_refused_leaves_no_ledger_behind(tmp_path: Path) -> None:
     """The budget of a mistaken try would stand, and each further one would be refused for it."""
     with pytest.raises(sf.UsageError, match="no such account"):
         sf.Publisher(table(), ledger=tmp_path / "b.db", account="a")
-    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+    path = tmp_path / "b.db"
+    with CommandPublisher(table(), ledger=path, account="a", budget="1") as publisher:
         with pytest.raises(sf.BudgetExceeded, match="epsilon = 1 is left of epsilon = 1"):
             publisher.release(sf.Histogram("x"), epsilon="2")
         with pytest.raises(sf.BudgetExceeded):
@@ -201,7 +204,7 @@ def test_what_is_refused_leaves_no_ledger_behind(tmp_path: Path) -> None:
             publisher.release(sf.Histogram("nix"), epsilon="1")
         assert publisher.account.total == (10**9, 0)
     assert list(tmp_path.iterdir()) == []
-    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="3") as publisher:
+    with CommandPublisher(table(), ledger=path, account="a", budget="3") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="2")
         assert publisher.remaining == 1
 
@@ -245,10 +248,9 @@ def test_without_an_account_or_a_cost_nothing_starts(tmp_path: Path) -> None:
 def test_an_existing_account_of_any_rule_is_found_without_its_total(
     total: object, tmp_path: Path
 ) -> None:
-    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget=total) as publisher:
-        publisher.release(sf.Histogram("x"), epsilon="0.1")
+    sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget=total).close()
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
-        publisher.release(sf.Histogram("x"), epsilon="0.2")
+        publisher.release(sf.Histogram("x"), epsilon="0.1")
 
 
 def test_a_total_rounds_down_and_a_cost_up() -> None:

@@ -265,7 +265,7 @@ def test_tables_in_memory_without_a_name_say_it_of_themselves_alone(tmp_path: Pa
     source = sf.source(TRIPS, DOMAIN, person="rider", rows_per_person=2)
     other = sf.source(TRIPS, DOMAIN, person="rider", rows_per_person=2)
     publishers = [sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="99")]
-    publishers += [sf.Publisher(other, ledger=tmp_path / "b.db", account="a", budget="99")]
+    publishers += [sf.Publisher(other, ledger=tmp_path / "b.db", account="a")]
     with publishers[0] as pub:
         pub.release(PERSONS, epsilon="1", key="p")
         assert SAID in pub.release(HOURS, epsilon="1", key="h").guarantee.counted

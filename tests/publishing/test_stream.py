@@ -360,7 +360,7 @@ def test_a_calendar_shows_the_same_steps_whoever_is_in_the_data(publisher: sf.Pu
 
 def test_two_holders_of_a_calendar(publisher: sf.Publisher, tmp_path: Path) -> None:
     with (
-        sf.Publisher(source(), ledger=tmp_path / "b.db", account="a", budget="3") as other,
+        sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other,
         override(Scripted()),
     ):
         one = publisher.open(sf.Counter(YEAR), epsilon="0.01", key="k")

@@ -166,11 +166,11 @@ def _released(
 ) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
     from sfumato.cli.publishing import remaining_of
-    from sfumato.publishing.publisher import Publisher
+    from sfumato.publishing.publisher import CommandPublisher
 
     budget = spec.budget
     rows = source_of(spec, table)
-    publisher = Publisher(
+    publisher = CommandPublisher(
         rows,
         ledger=opened_to_charge(ledger),
         account=budget.account,

@@ -401,12 +401,12 @@ def _shared(account: str) -> str:
 
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:
     """The answer, and what remains of the account afterwards."""
-    from sfumato.publishing.publisher import Publisher
+    from sfumato.publishing.publisher import CommandPublisher
 
     budget = None
     if settings.budget is not None:
         budget = stated_total(settings.budget, "--budget", in_rho=settings.rho is not None)
-    publisher = Publisher(
+    publisher = CommandPublisher(
         source, ledger=opened_to_charge(settings.ledger), account=settings.account, budget=budget
     )
     with publisher, scanning() as progress:

@@ -51,7 +51,7 @@ from sfumato.data.steps import Arrival, StepColumns
 from sfumato.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
 from sfumato.privacy import CentralMeasure, Neighbours, measure_of
-from sfumato.publishing.publisher import Publisher
+from sfumato.publishing.publisher import CommandPublisher, Publisher
 from sfumato.publishing.stream import Stream, push_all
 from sfumato.questions.counters.calendar import Calendar, DeclaredSteps
 from sfumato.questions.counters.mechanism import Total
@@ -201,7 +201,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
             person_called=self.person_called,
             **({} if self.from_stdin else msgspec.structs.asdict(self.written)),
         )
-        return Publisher(
+        return CommandPublisher(
             src, ledger=opened_to_charge(self.ledger), account=self.account, budget=self._budget()
         )
 

@@ -102,12 +102,12 @@ class PublisherAccount:
 
     @property
     def is_open(self) -> bool:
-        """Whether the ledger has the account. Its first charge opens it: a refused one does not."""
+        """Whether the ledger has the account."""
         return any(account.name == self.name for account in self.ledger.accounts())
 
     @property
     def now(self) -> Account:
-        """The account as it stands now, or as its first charge will open it."""
+        """The account as it stands now, or as it will be opened."""
         if self._total is None:
             opening = "give its budget to open it (command line: --budget 2)"
             remedy = f"Name an account that exists, or {opening}"
@@ -124,8 +124,8 @@ class PublisherAccount:
         """What it may ever spend, as receipts say it; "" of an account by curves."""
         return "" if self.by_curves else written(self.rule, self.now.total)
 
-    def open(self, money: Money) -> None:
-        """Open the account for its first charge, if it can pay it.
+    def open(self, money: Money = (0, 0)) -> None:
+        """Open the account, if there is none yet and it can pay its first charge.
 
         Raises
         ------

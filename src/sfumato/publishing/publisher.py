@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -189,15 +189,15 @@ class Publisher:
     source : Source
         From ``sf.source``.
     ledger : path, Ledger or None
-        The file that holds the account; a missing file is made by the first charge, and so is a new
-        account in it. Or the address of a PostgreSQL database in which there is a ledger: `sfumato
-        ledger init` makes one. None: an account in memory, which ends with this process; a warning
-        says so once.
+        The file that holds the account; a missing file is made. Or the address of a PostgreSQL
+        database in which there is a ledger: `sfumato ledger init` makes one. None: an account in
+        memory, which ends with this process; a warning says so once.
     account : str or None
         The name of the account; None: "default".
     budget : number, text, PureDP, ApproxDP, ZCDP or None
-        The account's total. A number or text such as ``"0.5"`` is a pure epsilon above 0;
-        ``"3,1e-6"`` is an epsilon and a delta, and ``"rho=0.5"`` a rho. None: the account must
+        The account's total, with which it is opened if there is none of its name. A number or text
+        such as ``"0.5"`` is a pure epsilon above 0; ``"3,1e-6"`` is an epsilon and a delta, and
+        ``"rho=0.5"`` a rho. None: the account must
         exist.
     ceiling : number, text, PureDP, ApproxDP, ZCDP or None
         What all accounts of this ledger may spend together on the data set that the source names.
@@ -229,6 +229,8 @@ class Publisher:
     Fraction(1, 2)
     """
 
+    _opens_at_once: ClassVar[bool] = True
+
     def __init__(
         self,
         source: Source,
@@ -256,6 +258,8 @@ class Publisher:
         )
         self.ledger = self._account.ledger
         self._answering = Answering(source, self._account)
+        if self._opens_at_once:
+            self._account.open()
 
     @property
     @explained
@@ -674,6 +678,12 @@ class Publisher:
                 "Ask without stored=True (command line: without --stored), which pays for one",
             )
         return hold
+
+
+class CommandPublisher(Publisher):
+    """A publisher whose account its first charge opens: a command that is refused leaves none."""
+
+    _opens_at_once = False
 
 
 def _noted(planned: PlannedRelease) -> str:
