@@ -74,6 +74,32 @@ def test_everything_moves_and_goes_on(one: str, other: str, tmp_path: Path) -> N
     assert moved.verify().ok
 
 
+def _seeds(store: Store) -> dict[tuple[str, str], bytes]:
+    secrets = store.secrets(create=False)
+    try:
+        return secrets.reading(lambda rows: dict(rows.seeds()))
+    finally:
+        secrets.close()
+
+
+@pytest.mark.parametrize("one", DURABLE)
+@pytest.mark.parametrize("other", DURABLE)
+def test_no_seed_of_a_later_answer_stays_behind(one: str, other: str, tmp_path: Path) -> None:
+    """An answer that the new ledger stores has noise that nobody reads in the old one."""
+    source = Reopened(STORES[one], tmp_path / "source")
+    target = Reopened(STORES[other], tmp_path / "target")
+    book = lived_in(source())
+    with book.reserve("trips", None, "not yet answered", (10, 0), "", seed=bytes(range(64))):
+        pass
+    before = _seeds(source())
+    assert bytes(range(64)) in before.values()
+    migrate(source(), target())
+    assert _seeds(target()) == before
+    assert _seeds(source()) == {}
+    for path in (tmp_path / "source").iterdir():
+        assert bytes(range(64)) not in path.read_bytes()
+
+
 def test_the_old_ledger_pays_for_nothing_and_takes_no_step(tmp_path: Path) -> None:
     make = Reopened(STORES["SQLite in a file"], tmp_path / "source")
     book = lived_in(make())

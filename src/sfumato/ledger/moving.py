@@ -97,6 +97,11 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: b
         new_secrets.forget()
     finally:
         new_secrets.close()
+    # They are in the other store, which wipes its own when it stores an answer. Kept here, whoever
+    # reads this store later could take the noise off that answer.
+    seeds = secrets.reading(lambda kept: list(kept.seeds()))
+    if seeds:
+        secrets.wipe_seeds(seeds)
     return Migrated(len(entries), copied)
 
 
