@@ -47,6 +47,16 @@ def test_a_name_that_a_refusal_left_behind_is_free(ledger):
     assert ledger.verify().ok
 
 
+def test_a_name_that_is_free_has_no_seed_for_another_question(ledger):
+    refused, proposed, later = (bytes([number]) * 64 for number in range(3))
+    with pytest.raises(sf.BudgetExceeded):
+        ledger.reserve("trips", "k", "dear", (2000, 0), "", seed=refused)
+    for seed in (proposed, later):
+        with ledger.reserve("trips", "k", "cheap", (1, 0), "", seed=seed) as hold:
+            assert hold.seed == proposed
+    assert ledger.account("trips").spent == (1, 0)
+
+
 DOMAIN = sf.Domain(x=sf.Interval(0, 4))
 ROWS = sf.source(np.zeros((3, 1)), DOMAIN, name="n")
 HISTOGRAM = sf.Histogram("x")

@@ -407,6 +407,25 @@ def test_another_state_of_the_data_is_given_neither_the_seed_nor_the_charge(
     assert spent(ledger) == 1
 
 
+def test_a_key_that_a_refusal_left_free_chooses_rows_for_the_question_that_pays(
+    tmp_path: Path, ledger: Path
+) -> None:
+    """The refused one was about a column that the other table does not have."""
+    answers = []
+    for name, cost in (("age", "5"), ("height", "0.5")):
+        rows = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"id": [1, 1, 2, 2], name: [1.0, 2.0, 3.0, 4.0]}), rows)
+        people = sf.source(rows, sf.Domain({name: sf.Interval(0, 4)}), person="id")
+        with sf.Publisher(people, ledger=ledger, account="ages", budget="1") as publisher:
+            try:
+                answers.append(publisher.release(sf.Histogram(name), epsilon=cost, key="k"))
+            except sf.BudgetExceeded:
+                assert name == "age"
+    (answer,) = answers
+    assert answer.counts.shape == (10,)
+    assert spent(ledger) == Fraction("0.5")
+
+
 def test_the_seed_is_in_no_file_once_the_answer_is_stored(
     ledger: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

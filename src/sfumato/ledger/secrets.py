@@ -118,14 +118,16 @@ class Secrets:
             request.fresh and not (namesake is not None and charged(namesake.key))
         )
         new = self.new_name(request)
-        # Of a name that stays free, the seed does, too: nothing was ever drawn from it.
-        keep = partial(_keep, account=account, name=new, seed=seed or request.seed, derived=derived)
+        # The seed of a name that stays free is for a question that counts other columns.
+        keep = partial(
+            _keep, account=account, name=new, seed=request.seed, derived=derived, former=seed
+        )
         if rows is not None:
             keep(rows)
         else:
             # A charge follows, and is of no use without it. The other way round does no harm.
             self.store.writing(keep)
-        return Named("named", new.key, new.digest, where, seed or request.seed)
+        return Named("named", new.key, new.digest, where, request.seed)
 
     def new_name(self, request: Request) -> NameRow:
         """A name for a question that has none."""
@@ -257,9 +259,13 @@ def known(
     return Known(name, moved, seed, tuple(elsewhere), by_tag)
 
 
-def _keep(rows: NameRows, account: str, name: NameRow, seed: bytes, *, derived: bool) -> None:
-    """Write a name, and what the noise of its charge is to come from."""
+def _keep(
+    rows: NameRows, account: str, name: NameRow, seed: bytes, *, derived: bool, former: bytes | None
+) -> None:
+    """Write a name, and what the noise of its charge is to come from in place of a former seed."""
     rows.keep(account, name, derived=derived)
+    if former is not None:
+        rows.wipe_seed(account, name.key)
     rows.keep_seed(account, name.key, seed)
 
 
