@@ -87,8 +87,10 @@ def test_a_hundred_counts_fit_where_fifty_two_would_by_sums(book: Ledger) -> Non
 
 def test_a_charge_in_rho_ends_the_branch_of_sums(book: Ledger) -> None:
     charged(book, "large", "pure(5)")  # by sums
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match=r"a charge of rho = 0\.001 to"):
         charged(book, "gaussian", "zcdp(1/1000)")
+    with pytest.raises(BudgetExceeded, match=r"epsilon = 1, delta = 0, rho = 0\.001 to"):
+        charged(book, "both", "pure(1) + zcdp(1/1000)")
     opened(book, "other", TOTAL)
     book.reserve("other", None, "q", (0, 0), "", event="zcdp(1/10)")
     assert book.account("other").state[2] == 10**11

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.ledger import open_ledger
+from sfumato.publishing.answering import PlannedRelease
+from sfumato.publishing.draws import Draws
 
 AGES = np.array([[31.0], [35.5], [64.0]])
 DOMAIN = sf.Domain(age=sf.Interval(0, 100))
@@ -117,3 +120,33 @@ def test_receipts_and_reports_state_the_total(pub: sf.Publisher, tmp_path: Path)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "bounded, taken together, by epsilon = 2, delta = 0.000001" in page
     assert "All its answers, those not on this page too, are bounded by epsilon = 2" in page
+
+
+@pytest.mark.parametrize("when", ["before the plan", "between plan and charge"])
+def test_a_receipt_says_what_an_account_that_was_widened_meanwhile_was_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    source = sf.source(AGES, DOMAIN, name="ages")
+    ledger = tmp_path / "b.db"
+    budget = sf.ZCDP("0.3", widens_to=sf.ApproxDP("8", "1e-5", composition="curves"))
+
+    def widened() -> None:
+        with open_ledger(ledger) as book:
+            book.widen("a")
+
+    with sf.Publisher(source, ledger=ledger, account="a", budget=budget) as publisher:
+        if when == "before the plan":
+            widened()
+        else:
+            proposed = publisher._answering.proposed_draws
+
+            def propose(planned: PlannedRelease) -> Draws:
+                widened()
+                return proposed(planned)
+
+            monkeypatch.setattr(publisher._answering, "proposed_draws", propose)
+        receipt = publisher.release(sf.Histogram("age", bins=4), epsilon="0.5").receipt
+        assert receipt is not None
+        assert receipt.charged == "epsilon = 0.5, delta = 0"
+        assert receipt.by_curves == "epsilon = 8, delta = 0.00001"
+        assert publisher.account.spent == (500_000_000, 0)

@@ -427,7 +427,7 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
     cost, event = _counted(request, account)
     curve = allowed_curve(account.composition, account.state, cost, event)
     if curve is None:
-        raise refusals.exceeded(account, cost)
+        raise refusals.exceeded(account, cost, event)
     spender, own = journal.require_spender(rows, account, payer.caller, cost, event)
     if account.protects == MIXED:
         raise refusals.mixed(account)

@@ -292,7 +292,7 @@ def _require_together(
     # In whole units, component by component: no rounding lets a last charge through.
     curve = allowed_curve(composition, state, cost, event)
     if curve is None:
-        raise refusals.above_ceiling(account, data, cost, composition, state)
+        raise refusals.above_ceiling(account, data, cost, composition, state, event)
     return curve if terms else ()
 
 
@@ -342,7 +342,7 @@ def require_spender(
         raise refusals.no_spender(account, caller, nearest(caller.name, names) if names else "")
     curve = allowed_curve(spender.composition, spender.state, cost, event)
     if curve is None:
-        raise refusals.above_own_ceiling(spender, cost)
+        raise refusals.above_own_ceiling(spender, cost, event)
     return spender, curve if spender.terms else ()
 
 

@@ -9,6 +9,7 @@ from sfumato.errors import BudgetExceeded, LedgerError, StoredElsewhere, UsageEr
 from sfumato.ledger.entries import MIXED, WRITTEN, Account, Amount, Binding, Entry, Spender, written
 from sfumato.ledger.store import Caller
 from sfumato.privacy.composition import Composition, Curves, State
+from sfumato.privacy.curves import Event
 
 SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
 
@@ -46,17 +47,26 @@ def _counted(rule: str) -> str:
     return f"by rule {rule!r}" if parts is None else " and ".join(name for name, _ in parts)
 
 
-def exceeded(account: Account, cost: Amount) -> BudgetExceeded:
+def exceeded(account: Account, cost: Amount, event: str = "") -> BudgetExceeded:
     """The account cannot pay."""
     left, said = _left(account.composition, account.state, cost)
     return BudgetExceeded(
-        f"a charge of {written(account.rule, cost)} to account {account.name!r}",
+        f"a charge of {_charged(account.rule, cost, event)} to account {account.name!r}",
         said,
         SPENT,
         requested=cost,
         remaining=left,
         account=account.name,
     )
+
+
+def _charged(rule: str, cost: Amount, event: str) -> str:
+    """A cost in words; by curves with what an event costs in rho beside it."""
+    rho = Event.read(event).rho_units if event else 0
+    if not rho:
+        return written(rule, cost)
+    in_rho = written("zcdp", (rho, 0))
+    return f"{written(rule, cost)}, {in_rho}" if any(cost) else in_rho
 
 
 def _left(
@@ -81,13 +91,13 @@ def _left(
 
 
 def above_ceiling(
-    account: Account, data: str, cost: Amount, composition: Composition, state: State
+    account: Account, data: str, cost: Amount, composition: Composition, state: State, event: str
 ) -> BudgetExceeded:
     """The accounts of a data set together cannot pay."""
     rule = account.rule
     left, said = _left(composition, state, cost, "its ceiling")
     return BudgetExceeded(
-        f"a charge of {written(rule, cost)} for the data set {data!r}",
+        f"a charge of {_charged(rule, cost, event)} for the data set {data!r}",
         f"{said}, over all accounts",
         SPENT,
         requested=cost,
@@ -321,12 +331,13 @@ def no_spender_here(account: str) -> UsageError:
     )
 
 
-def above_own_ceiling(spender: Spender, cost: Amount) -> BudgetExceeded:
+def above_own_ceiling(spender: Spender, cost: Amount, event: str) -> BudgetExceeded:
     """A spender has spent what they may."""
     rule = spender.rule
     left, said = _left(spender.composition, spender.state, cost, "this spender's ceiling")
+    charged = _charged(rule, cost, event)
     return BudgetExceeded(
-        f"a charge of {written(rule, cost)} to account {spender.account!r} by {spender.name!r}",
+        f"a charge of {charged} to account {spender.account!r} by {spender.name!r}",
         said,
         "Ask for less, or ask the custodian of the ledger to raise the ceiling",
         requested=cost,

@@ -88,11 +88,7 @@ class PublisherAccount:
         # An account for others is refused here already, and not only when it is charged.
         account_now = self.now
         self.ledger.fits(account_now, self.binding)
-        self.rule = account_now.rule
-        self.by_curves = account_now.by_curves
-        self.total_by_curves = written(self.rule, account_now.total) if self.by_curves else ""
-        # An account that may be widened later may have been so by the time of a charge.
-        self._counts_events = bool(account_now.terms)
+        self._counts_as(account_now)
         if most is not None:
             if rule_of(most) != self.rule:
                 raise _other_measure(most, self.rule)
@@ -104,6 +100,18 @@ class PublisherAccount:
     def is_open(self) -> bool:
         """Whether the ledger has the account."""
         return any(account.name == self.name for account in self.ledger.accounts())
+
+    def _counts_as(self, account_now: Account) -> None:
+        self.rule = account_now.rule
+        self.by_curves = account_now.by_curves
+        self.total_by_curves = written(self.rule, account_now.total) if self.by_curves else ""
+        # An account that may be widened later may have been so by the time of a charge.
+        self._counts_events = bool(account_now.terms)
+
+    def renew(self) -> None:
+        """Look whether an account that may be widened was: its measure and promise are others."""
+        if self._counts_events and not self.by_curves:
+            self._counts_as(self.now)
 
     @property
     def now(self) -> Account:
@@ -172,10 +180,13 @@ class PublisherAccount:
 
     def charged(self, money: Money, event: Event) -> str:
         """Write a charge as receipts say it."""
-        if not self.by_curves or not event.rho:
+        if not self.by_curves:
             return written(self.rule, money)
+        in_epsilon = written(self.rule, event.money)
+        if not event.rho:
+            return in_epsilon
         in_rho = written("zcdp", (event.rho_units, 0))
-        return f"{written(self.rule, money)}, {in_rho}" if any(money) else in_rho
+        return f"{in_epsilon}, {in_rho}" if any(event.money) else in_rho
 
     def payable(self, event: Event) -> str:
         """Say how many answers that draw an event the account can pay now; "" of one by sums."""

@@ -301,6 +301,7 @@ class Publisher:
         The parameters are those of ``sf.preview``; domain and unit are the source's. What is picked
         for a plan is what the account can pay for.
         """
+        self._account.renew()
         preview = previewed(
             question,
             self.source.domain,
@@ -478,6 +479,8 @@ class Publisher:
         # The charge is on disk before a row is read: whatever fails from here on, it stands, and no
         # failure can be repeated for nothing until its noise is favourable.
         with self._reserved(planned, key, fresh=fresh, stored=stored) as hold:
+            # It may have been widened since the plan was made: the receipt states the charge.
+            self._account.renew()
             replayed = hold.stored is not None
             if replayed:
                 releases = self._answering.replayed_answers(planned, hold, as_of=stored)
@@ -546,6 +549,7 @@ class Publisher:
         if captions is not None:
             captions.require(counter.title, settled.categories, self.source.domain)
         event = settled.event
+        self._account.renew()
         money = self._account.money([settled.cost], event)
         charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions
@@ -591,6 +595,7 @@ class Publisher:
         unit = self.source.unit
         plan = as_stored(given)
         plan.require_unit(unit)
+        self._account.renew()
         rule = self._account.rule
         choice = None if single else choose(plan, domain, unit, stated, rule)
         costs = costs_of(plan, stated, choice)
