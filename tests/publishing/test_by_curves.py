@@ -105,6 +105,15 @@ def test_a_preview_says_how_many_such_answers_the_account_can_pay(pub: sf.Publis
     assert "by sums" not in said
 
 
+def test_the_receipt_of_an_account_that_may_be_widened_names_the_target(tmp_path: Path) -> None:
+    total = sf.ZCDP("0.5", widens_to=sf.ApproxDP("5.4", "1e-6"))
+    source = sf.source(AGES, DOMAIN, name="ages")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget=total) as publisher:
+        receipt = publisher.release(sf.Histogram("age", bins=4), rho="0.1").receipt
+    assert receipt is not None
+    assert receipt.most == sf.ApproxDP("5.4", "1e-6")
+
+
 def test_receipts_and_reports_state_the_total(pub: sf.Publisher, tmp_path: Path) -> None:
     answers = [
         pub.release(sf.Histogram("age", bins=4), epsilon="0.02"),

@@ -38,7 +38,7 @@ from sfumato.ledger import (
     written,
 )
 from sfumato.ledger.book import store_of
-from sfumato.ledger.entries import curves_of, terms_in
+from sfumato.ledger.entries import curves_of, spent_in_words, terms_in
 from sfumato.ledger.moving import Migrated, exported
 from sfumato.ledger.moving import migrate as move
 from sfumato.privacy import (
@@ -54,8 +54,8 @@ from sfumato.privacy import (
 )
 from sfumato.privacy.measures import COMPOSITIONS
 
-AMOUNTS = ("total", "ceiling", "spent", "remaining")
-"""The fields that are amounts of budget."""
+AMOUNTS = ("total", "ceiling", "remaining")
+"""The fields that are amounts of budget, beside what was spent."""
 
 ACCOUNT = {
     "account": "name",
@@ -595,5 +595,7 @@ def _show(
 
 
 def _cell(row: Account | Spender, field: str) -> object:
+    if field == "spent":
+        return spent_in_words(row)
     shown = getattr(row, field)
     return written(row.rule, shown) if field in AMOUNTS else shown

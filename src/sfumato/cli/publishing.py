@@ -382,10 +382,12 @@ def remaining_of(publisher: Publisher) -> str:
     from sfumato.ledger import written
 
     account = publisher.account
-    left = written(account.rule, publisher.ledger.left(account.name))
-    of_all = written(account.rule, account.remaining)
+    most = "at most " if account.by_curves else ""
+    left = most + written(account.rule, publisher.ledger.left(account.name))
+    of_all = most + written(account.rule, account.remaining)
     if left == of_all:
-        return f"Remaining in account {account.name!r}: {left}"
+        one_more = " for one more answer" if account.by_curves else ""
+        return f"Remaining in account {account.name!r}{one_more}: {left}"
     return f"Remaining for you in account {account.name!r}: {left} (for all its spenders: {of_all})"
 
 

@@ -221,6 +221,9 @@ class Account:
             lines.append(f"protects {self.protects}")
         if self.by_curves:
             left = f"left for one more answer: at most {written(self.rule, self.remaining)}"
+        if self.terms and not self.by_curves:
+            target = written("approx", curves_of(self.terms).total)
+            lines.append(f"may be widened, once, to {target}, by curves")
         return "\n  ".join([*lines, left, *self._more_counts()])
 
     def _more_counts(self) -> Iterator[str]:
@@ -229,11 +232,30 @@ class Account:
             return
         small = Fraction(rounded(Fraction(self.total[0], 100 * EPSILON_UNITS), 1, up=False))
         cost = PureDP(small)
-        sums = Sums(self.rule, self.total)
-        by_sums = sums.remaining_answers(self.spent, cost.money, None)
         number = self.remaining_answers(epsilon=small)
         counts = f"{number:,} more counts at epsilon {decimal(small)}"
-        yield f"{counts} (by sums {by_sums:,})" if self.by_curves else counts
+        if not self.by_curves or rho_spent(self):
+            yield counts
+            return
+        sums = Sums(self.rule, self.total)
+        by_sums = sums.remaining_answers(self.spent, cost.money, None)
+        yield f"{counts} (by sums {by_sums:,})"
+
+
+def rho_spent(payer: Account | Spender) -> int:
+    """The units of rho that were paid by curves, beside the epsilon and delta in ``spent``."""
+    return payer.state[2] if isinstance(payer.composition, Curves) else 0
+
+
+def spent_in_words(payer: Account | Spender) -> str:
+    """What was spent, as people read it: by curves, with the rho that was paid.
+
+    >>> spent_in_words(Account("trips", "pure", (10**9, 0), (5 * 10**8, 0)))
+    'epsilon = 0.5'
+    """
+    rho = rho_spent(payer)
+    sums = written(payer.rule, payer.spent)
+    return f"{sums}, {written('zcdp', (rho, 0))}" if rho else sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms, written
 from sfumato.ledger.book import open_to_charge
+from sfumato.ledger.entries import curves_of, rho_spent, spent_in_words
 from sfumato.privacy import (
     KINDS,
     CentralMeasure,
@@ -129,8 +130,18 @@ class PublisherAccount:
 
     @property
     def budget(self) -> str:
-        """What it may ever spend, as receipts say it; "" of an account by curves."""
-        return "" if self.by_curves else written(self.rule, self.now.total)
+        """What it may ever spend, as receipts say it; "" of an account by curves.
+
+        One that may be widened may come to spend what it is widened to.
+        """
+        if self.by_curves:
+            return ""
+        now = self.now
+        return (
+            written("approx", curves_of(now.terms).total)
+            if now.terms
+            else written(now.rule, now.total)
+        )
 
     def open(self, money: Money = (0, 0)) -> None:
         """Open the account, if there is none yet and it can pay its first charge.
@@ -195,9 +206,11 @@ class PublisherAccount:
         account = self.now
         number = account.composition.remaining_answers(account.state, event.money, event)
         said = f"account {self.name!r} can pay {number:,} such answers"
+        if event.rho or rho_spent(account):
+            return said
         sums = Sums(account.rule, account.total)
         by_sums = sums.remaining_answers(account.spent, event.money, event)
-        return said if event.rho else f"{said} (by sums {by_sums:,})"
+        return f"{said} (by sums {by_sums:,})"
 
     def text_of(self, event: Event) -> str:
         """The event of a charge as the ledger holds it; "" where the account never counts one."""
@@ -254,7 +267,7 @@ def _warn_that_it_forgets() -> None:
 
 def _warn_of_another(ledger: Ledger, other: str, account: Account) -> None:
     """Say once that another ledger in the folder has paid for the same data."""
-    spent = written(account.rule, account.spent)
+    spent = spent_in_words(account)
     paid = f"account {account.name!r} there protects {account.protects}, and spent {spent}"
     adds_up = "If these are the same persons, what they risk adds up"
     warn_once(

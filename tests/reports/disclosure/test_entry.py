@@ -131,6 +131,9 @@ def test_an_account_by_curves_states_its_total_and_how_it_adds_up(tmp_path):
     tree = entry(evidence, Publication(), "t")
     loss = plain(tree)["deployment"]["privacy_loss"]
     assert loss["privacy_parameters"] == {"epsilon": 2.0, "delta": 1e-6}
+    # Without a ledger, receipts say the same.
+    assert gathered(answers[:1]).loss == evidence.loss
+    assert deployment(gathered(answers[:1]))["composition"] == deployment(evidence)["composition"]
     described = loss["privacy_parameters_description"]
     assert "private at epsilon = 2, delta = 0.000001" in described
     assert "also paid for one further charge" in described

@@ -297,9 +297,10 @@ def _spent(evidence: Evidence) -> str:
     charged = written(evidence.rule, evidence.charged)
     lines = [f"The answers described here were charged {charged} to the account {named}."]
     if evidence.by_curves is not None:
-        total = written("approx", evidence.by_curves.total)
         lines = [f"The answers described here were charged to the account {named}."]
-        lines += [f"All that it ever pays for is private at {total}, the numbers above."]
+        lines += [
+            f"All that it ever pays for is private at {evidence.by_curves}, the numbers above."
+        ]
     elif evidence.book is None:
         lines += ["The numbers above are these charges; the account may have paid for others."]
     else:
@@ -414,7 +415,7 @@ BY_CURVES = (
 
 def _composition(evidence: Evidence) -> str:
     if evidence.by_curves is not None:
-        return BY_CURVES.format(total=written("approx", evidence.by_curves.total))
+        return BY_CURVES.format(total=evidence.by_curves)
     return (
         f"{RULES[evidence.rule]} over all charges of the account (sequential composition). The sum "
         "holds also where a question was chosen after earlier answers (Rogers, Roth, Ullman, "

@@ -101,9 +101,12 @@ class Evidence:
         return self.releases[0].guarantee.unit
 
     @property
-    def by_curves(self) -> Account | None:
-        """The account, if the ledger says that it adds up by curves."""
-        return self.book if self.book is not None and self.book.by_curves else None
+    def by_curves(self) -> CentralMeasure | None:
+        """The total of the account, if it adds up by curves: as the ledger says, else a receipt."""
+        if self.book is not None:
+            return measure_of_money("approx", self.book.total) if self.book.by_curves else None
+        receipts = [release.receipt for release in self.releases]
+        return next((paid.total for paid in receipts if paid and paid.total), None)
 
     @property
     def rule(self) -> str:
@@ -123,7 +126,7 @@ class Evidence:
         By curves it is the total: what was spent of it is no guarantee by itself.
         """
         if self.by_curves is not None:
-            return measure_of_money("approx", self.by_curves.total)
+            return self.by_curves
         # People bear the loss of all charges of an account, also of those not described here.
         return measure_of_money(self.rule, self.book.spent if self.book else self.charged)
 
