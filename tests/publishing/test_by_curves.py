@@ -11,6 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.ledger import open_ledger
+from sfumato.privacy import Event
 from sfumato.publishing.answering import PlannedRelease
 from sfumato.publishing.draws import Draws
 
@@ -159,3 +160,13 @@ def test_a_receipt_says_what_an_account_that_was_widened_meanwhile_was_charged(
         assert receipt.charged == "epsilon = 0.5, delta = 0"
         assert receipt.by_curves == "epsilon = 8, delta = 0.00001"
         assert publisher.account.spent == (500_000_000, 0)
+
+
+@pytest.mark.parametrize("stated", ["laplace(1, 100)", "zcdp(1/2)"])
+def test_a_question_that_states_less_than_its_cost_is_refused_before_the_charge(
+    pub: sf.Publisher, monkeypatch: pytest.MonkeyPatch, stated: str
+) -> None:
+    monkeypatch.setattr(sf.Histogram, "event", lambda *_: Event.read(stated))
+    with pytest.raises(sf.UsageError, match=r"less than its cost of epsilon = 0\.02"):
+        pub.release(sf.Histogram("age", bins=4), epsilon="0.02")
+    assert not any(entry.kind == "reserve" for entry in pub.ledger.log())

@@ -23,7 +23,15 @@ from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, re
 from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
-from sfumato.privacy import CentralMeasure, Event, Unit, asked_cost, share, sum_of
+from sfumato.privacy import (
+    CentralMeasure,
+    Event,
+    Unit,
+    asked_cost,
+    share,
+    sum_of,
+    worst_event,
+)
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
 
@@ -604,13 +612,29 @@ def event_of(
     domain: Domain,
     unit: Unit,
     costs: Sequence[CentralMeasure],
+    used: Sequence[CentralMeasure],
     choice: Choice | None,
 ) -> Event:
-    """Return what all answers of a plan draw together, each at its cost."""
+    """Return what all answers of a plan draw together, each at its cost.
+
+    Raises
+    ------
+    UsageError
+        If a question states less than it uses of its cost: accounts by curves are charged by what
+        it states.
+    """
     events = [
         question.event(domain, unit, cost)
         for question, cost in zip(plan.questions, costs, strict=True)
     ]
+    for question, event, cost in zip(plan.questions, events, used, strict=True):
+        worst = worst_event(cost)
+        if event.epsilon < worst.epsilon or event.delta < worst.delta or event.rho < worst.rho:
+            raise UsageError(
+                f"answering {question.title}",
+                f"it states that it draws {event}, which is less than its cost of {cost}",
+                "Let event state all noise, or leave it out",
+            )
     return sum_of(events) if choice is None else choice.event(events)
 
 

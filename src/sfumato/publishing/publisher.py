@@ -604,7 +604,7 @@ class Publisher:
             question.preview(domain, unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)
         ]
-        event = event_of(plan, domain, unit, costs, choice)
+        event = event_of(plan, domain, unit, costs, used, choice)
         money = self._account.money(used, event, choice)
         # What could not be counted, answered and stored is refused here: its charge would be lost.
         needs = plan.needs_at(domain, unit, costs)
