@@ -372,12 +372,7 @@ def name_spender(
     if new and known is not None:
         raise refusals.spender_differs(known, ceiling)
     if not new and known is None:
-        names = (spender.name for spender in rows.spenders(account.name))
-        raise UsageError(
-            f"the ceiling of {name!r} in account {account.name!r}",
-            f"it has no such spender ({nearest(name, names)})",
-            "Name the spender first: `sfumato ledger spender add`",
-        )
+        raise _unknown_spender(rows, account, name)
     spent = NOTHING if known is None else known.spent
     # A charge in rho alone spends neither epsilon nor delta, and has a curve.
     if known is not None and known.curve and terms:
@@ -385,6 +380,15 @@ def name_spender(
     spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
     cap_spender(rows, spender)
     return spender
+
+
+def _unknown_spender(rows: PublicRows, account: Account, name: str) -> UsageError:
+    names = (spender.name for spender in rows.spenders(account.name))
+    return UsageError(
+        f"the ceiling of {name!r} in account {account.name!r}",
+        f"it has no such spender ({nearest(name, names)})",
+        "Name the spender first: `sfumato ledger spender add`",
+    )
 
 
 def _require_former_terms(rows: PublicRows, account: Account, name: str, terms: str) -> None:

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -95,39 +95,40 @@ class Secrets:
         rows : NameRows or None
             The names in the transaction of the charge; None: in transactions of their own.
         """
-        account = request.account
-        key = request.key
         tags = self.tags(request)
         look = partial(known, request=request, tags=tags, place=self.place_tag(request))
-        name, where, seed, elsewhere, namesake = (
-            self.store.reading(look) if rows is None else look(rows)
-        )
-        # These secrets are older than the book, or another ledger's: they never heard of the key.
-        if name is None and key is not None and charged(key):
-            return Named("unknown")
-        is_asked = name is not None and name.tag in tags
-        paid_elsewhere = tuple(filter(charged, elsewhere))
-        if paid_elsewhere and not (name is not None and charged(name.key)):
-            return Named("elsewhere", elsewhere=paid_elsewhere)
-        if name is not None and is_asked:
-            return Named("named", name.key, name.digest, where, seed)
-        if name is not None and charged(name.key):
-            return Named("conflict")
+        noted = self.store.reading(look) if rows is None else look(rows)
+        named = _standing(noted, request, tags, charged)
+        return self._given(request, noted, charged, rows) if named is None else named
+
+    def _given(
+        self,
+        request: Request,
+        noted: Known,
+        charged: Callable[[str], object],
+        rows: NameRows | None,
+    ) -> Named:
+        """Give a question a new name, and keep it; parameters are those of `name`."""
         # A name that nothing was charged under stays free: its question may have been refused.
-        derived = key is None or (
-            request.fresh and not (namesake is not None and charged(namesake.key))
+        derived = request.key is None or (
+            request.fresh and not _is_charged(noted.namesake, charged)
         )
         new = self.new_name(request)
         # The seed of a name that stays free is for a question that counts other columns.
         keep = partial(
-            _keep, account=account, name=new, seed=request.seed, derived=derived, former=seed
+            _keep,
+            account=request.account,
+            name=new,
+            seed=request.seed,
+            derived=derived,
+            former=noted.seed,
         )
         if rows is not None:
             keep(rows)
         else:
             # A charge follows, and is of no use without it. The other way round does no harm.
             self.store.writing(keep)
-        return Named("named", new.key, new.digest, where, request.seed)
+        return Named("named", new.key, new.digest, noted.moved_to, request.seed)
 
     def new_name(self, request: Request) -> NameRow:
         """A name for a question that has none."""
@@ -252,11 +253,38 @@ def known(
         by_tag = next((name for name in names if name is not None), None)
     name = by_tag if request.key is None else rows.of_key(account, request.key)
     seed = None if name is None else rows.seed(account, name.key)
-    elsewhere: list[str] = []
+    elsewhere: tuple[str, ...] = ()
     if place is not None and not request.fresh:
-        own = "" if name is None else name.key
-        elsewhere = [key for key in rows.keys_of_place(account, place) if key != own]
-    return Known(name, moved, seed, tuple(elsewhere), by_tag)
+        elsewhere = _keys_but(name, rows.keys_of_place(account, place))
+    return Known(name, moved, seed, elsewhere, by_tag)
+
+
+def _keys_but(own: NameRow | None, keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(key for key in keys if own is None or key != own.key)
+
+
+def _is_charged(name: NameRow | None, charged: Callable[[str], object]) -> bool:
+    return name is not None and bool(charged(name.key))
+
+
+def _standing(
+    noted: Known, request: Request, tags: Sequence[bytes], charged: Callable[[str], object]
+) -> Named | None:
+    """Tell what stands under a key or a question; None where it is to be given a name.
+
+    Parameters are those of `Secrets.name`, and what is known.
+    """
+    name = noted.name
+    # These secrets are older than the book, or another ledger's: they never heard of the key.
+    if name is None and request.key is not None and charged(request.key):
+        return Named("unknown")
+    # Before the name itself: it may be left over from a charge that was refused.
+    paid_elsewhere = tuple(filter(charged, noted.elsewhere))
+    if paid_elsewhere and not _is_charged(name, charged):
+        return Named("elsewhere", elsewhere=paid_elsewhere)
+    if name is not None and name.tag in tags:
+        return Named("named", name.key, name.digest, noted.moved_to, noted.seed)
+    return Named("conflict") if _is_charged(name, charged) else None
 
 
 def _keep(

@@ -175,10 +175,9 @@ class Laplace(Term, frozen=True):
         return ((rising + falling) / ((1 + q) * (1 - r))).ln() / (order - 1)
 
 
-class Pure(Term, frozen=True):
-    """Any answer of pure epsilon."""
+class _InEpsilon(Term, frozen=True):
+    """A term that states its epsilon; at worst it is randomised response."""
 
-    word = "pure"
     own_epsilon: Fraction
 
     def __post_init__(self) -> None:
@@ -192,45 +191,35 @@ class Pure(Term, frozen=True):
         return _randomised_response(self.own_epsilon, order)
 
 
-class Exponential(Term, frozen=True):
+class Pure(_InEpsilon, frozen=True):
+    """Any answer of pure epsilon."""
+
+    word = "pure"
+
+
+class Exponential(_InEpsilon, frozen=True):
     """A choice by the exponential mechanism, of bounded range epsilon."""
 
     word = "exponential"
-    own_epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        _require(0 < self.own_epsilon <= LARGEST_EPSILON)
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.own_epsilon
 
     def divergence(self, order: Decimal) -> Decimal:
         epsilon = _decimal(self.own_epsilon)
-        return min(order * epsilon * epsilon / 8, _randomised_response(self.own_epsilon, order))
+        return min(order * epsilon * epsilon / 8, super().divergence(order))
 
 
-class Approximate(Term, frozen=True):
+class Approximate(_InEpsilon, frozen=True):
     """Any answer of (epsilon, delta)."""
 
     word = "approx"
-    own_epsilon: Fraction
     own_delta: Fraction
 
     def __post_init__(self) -> None:
-        _require(0 < self.own_epsilon <= LARGEST_EPSILON)
+        super().__post_init__()
         _require(0 < self.own_delta < 1)
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.own_epsilon
 
     @property
     def delta(self) -> Fraction:
         return self.own_delta
-
-    def divergence(self, order: Decimal) -> Decimal:
-        return _randomised_response(self.own_epsilon, order)
 
 
 class ApproximateStream(Approximate, frozen=True):
@@ -374,6 +363,10 @@ def sum_of(events: Sequence[Event]) -> Event:
     drawn = [pair for event in events for pair in event.terms]
     if len({term for _, term in drawn}) <= MOST_TERMS:
         return Event.gathered(drawn)
+    return _worst_case(events)
+
+
+def _worst_case(events: Sequence[Event]) -> Event:
     # Basic composition: what is private at each epsilon is private at their sum, together.
     epsilon = sum((event.epsilon for event in events), Fraction(0))
     delta = sum((event.delta for event in events), Fraction(0))
