@@ -89,13 +89,15 @@ def load(path: str | os.PathLike[str]) -> Release:
     raise DataError(request, reason, remedy)
 
 
-def stored_releases(data: bytes, asked: Sequence[Question[Release]] | None = None) -> list[Release]:
+def stored_releases(
+    data: bytes, questions: Sequence[Question[Release]] | None = None
+) -> list[Release]:
     """Decode the answers to a plan, as the ledger stores them.
 
     Parameters
     ----------
     data : bytes
-    asked : sequence of Question, or None
+    questions : sequence of Question, or None
         What they answer, where it is known: no other kind of answer is then imported.
 
     Raises
@@ -103,9 +105,9 @@ def stored_releases(data: bytes, asked: Sequence[Question[Release]] | None = Non
     what ``UNREADABLE`` lists
         If another version wrote them, or a package that is not imported here.
     """
-    if asked:
+    if questions:
         try:
-            return from_bytes(data, registry.answers_type(asked))
+            return from_bytes(data, registry.answers_type(questions))
         except UNREADABLE:
             pass  # a question may give an answer of another kind than it declares
     return from_bytes(data, registry.releases_type())

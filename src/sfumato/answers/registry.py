@@ -99,12 +99,12 @@ def releases_type() -> type[list[Release]]:
     return _list_of(release_type())
 
 
-def answers_type(asked: Iterable[Question[Release]]) -> type[list[Release]]:
+def answers_type(questions: Iterable[Question[Release]]) -> type[list[Release]]:
     """What the answers to some questions are decoded as.
 
     No other kind of answer is imported for it.
     """
-    return _list_of(reduce(or_, dict.fromkeys(answer_of(type(question)) for question in asked)))
+    return _list_of(reduce(or_, dict.fromkeys(answer_of(type(question)) for question in questions)))
 
 
 def _list_of(kind: type[Release]) -> type[list[Release]]:

@@ -60,19 +60,32 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
         if is_cut:
             reach = half[:, i] if wide is None else wide
             style.mark_cut(above, x[-1:], (totals[:, i] + reach)[-1:], colour)
-    name = "total so far"
-    if release.captions is not msgspec.UNSET:
-        name = style.plain(release.captions.axis_name(name), 40)
-    above.set_ylabel(name, parse_math=False)
+    above.set_ylabel(_name_of_totals(release), parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
-    note = people.scope if is_cut else ""
-    if len(names) < len(people.names):
-        note = f"The {FEW} categories with the largest last total, of {len(people.names):,}. {note}"
-    style.legend(above, [*_keys(names), *([style.cut_key()] if is_cut else [])], note)
+    keys = _keys(names)
+    if is_cut:
+        keys.append(style.cut_key())
+    style.legend(above, keys, _note(people))
     if below is not None:
         _widths(above, below, x, half[:, kept[0]], half_all[:, kept[0]])
     return above
+
+
+def _name_of_totals(release: CounterRelease) -> str:
+    name = "total so far"
+    if release.captions is msgspec.UNSET:
+        return name
+    return style.plain(release.captions.axis_name(name), 40)
+
+
+def _note(people: CounterRelease) -> str:
+    """Return which totals are drawn, and of which rows, where these are not all."""
+    scope = people.scope if people.guarantee.unit.limits_kept else ""
+    number = len(people.names)
+    if number <= FEW:
+        return scope
+    return f"The {FEW} categories with the largest last total, of {number:,}. {scope}"
 
 
 def _largest(totals: Array) -> Array:

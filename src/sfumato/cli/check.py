@@ -97,17 +97,8 @@ def check(
         _require_screen(as_json=as_json)
     needs: list[tuple[str, Needs]] | None = None
     if path.suffix.lower() == ".toml":
-        stated = (
-            person_called,
-            *msgspec.structs.astuple(limits),
-            *msgspec.structs.astuple(written),
-        )
-        if axes or where or person or any(option is not None for option in stated):
-            raise UsageError(
-                "options of a file with a plan",
-                "the plan says so itself",
-                "Leave them out",
-            )
+        settings = (*msgspec.structs.astuple(limits), *msgspec.structs.astuple(written))
+        _require_plan_alone(*axes, *where, *person, person_called, *settings)
         rows, needs = _of_plan(path)
     else:
         rows = _of_file(path, axes, where, person, person_called, limits, written)
@@ -121,6 +112,14 @@ def check(
         click.echo(str(losses))
         _advise(rows, needs)
     return 0 if losses.refused is None else DataError.exit_code
+
+
+def _require_plan_alone(*stated: object) -> None:
+    """Refuse options beside a plan, which states all of them."""
+    if any(option is not None for option in stated):
+        raise UsageError(
+            "options of a file with a plan", "the plan says so itself", "Leave them out"
+        )
 
 
 def _require_screen(*, as_json: bool) -> None:

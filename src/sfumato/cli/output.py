@@ -18,7 +18,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
 import msgspec
@@ -231,11 +231,18 @@ def _column_texts(column: Sequence[object], kind: Kind) -> list[str]:
     if "e" in "".join(texts) or not any(decimals):
         return texts
     return [
-        text
-        if value is None or math.isnan(cast("float", value))
-        else (text if own else f"{text}.") + "0" * (max(decimals) - own)
-        for text, value, own in zip(texts, column, decimals, strict=True)
+        _in_decimals(text, max(decimals)) if _is_number(value) else text
+        for text, value in zip(texts, column, strict=True)
     ]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) and not math.isnan(value)
+
+
+def _in_decimals(text: str, decimals: int) -> str:
+    whole, _, own = text.partition(".")
+    return f"{whole}.{own:0<{decimals}}"
 
 
 def _cell_text(value: object, kind: Kind) -> str:

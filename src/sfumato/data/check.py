@@ -52,6 +52,7 @@ from sfumato.data.schema import KnownTypes
 from sfumato.data.threads import Team
 from sfumato.domain import Lattice, LatticeAxis, grid_axis
 from sfumato.errors import DataError, without_frames
+from sfumato.privacy import Unit
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
@@ -159,15 +160,9 @@ class _Part:
         self.axes = {axis: AxisLosses(axis) for axis in axes}
         self.counted = np.zeros(len(needs), np.int64)
         self.persons: PersonCounter | None = None
-        self.by_cell: dict[int, CellPersonCounter] = {}
         if self._unit.person is not None:
             self.persons = PersonCounter(self._unit.rows_per_person, len(needs))
-            limits = [limits_on_cells(need, self._unit) for need in needs]
-            self.by_cell = {
-                question: CellPersonCounter(key, needs[question], within)
-                for question, within in enumerate(limits)
-                if within is not None
-            }
+        self.by_cell = _cell_counters(needs, self._unit, key)
         limited = [needs[question] for question in self.by_cell]
         self.locator = RowLocator(
             [axis for need in limited for axis in need.columns], chosen_by(limited), key
@@ -229,6 +224,18 @@ class _Part:
         """Free memory and disk."""
         for counter in self.counters:
             counter.close()
+
+
+def _cell_counters(needs: Sequence[Needs], unit: Unit, key: bytes) -> dict[int, CellPersonCounter]:
+    """Return what counts the cells of each person, for each question that limits them."""
+    if unit.person is None:
+        return {}
+    limits = [limits_on_cells(need, unit) for need in needs]
+    return {
+        question: CellPersonCounter(key, needs[question], within)
+        for question, within in enumerate(limits)
+        if within is not None
+    }
 
 
 class _TablePass:

@@ -174,7 +174,7 @@ def join(several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[Renumbere
         if records._n_tokens
     ]
     partitions = [records._partitions for records, _ in taken]
-    held = [each for each in partitions if isinstance(each, ExternalPartitions)]
+    held = [part for part in partitions if isinstance(part, ExternalPartitions)]
     renumber = [partial(records._renumber, numbers) for records, numbers in taken]
     for first, (records, _) in enumerate(taken):
         # Each partition is in one range, so all records of a person meet in one thread.

@@ -426,7 +426,7 @@ class Book:
         account = self._store.reading(lambda rows: rows.account(new.name))
         if account is not None:
             return account
-        if any(asked > most for asked, most in zip(first_charge, new.total, strict=True)):
+        if any(cost > most for cost, most in zip(first_charge, new.total, strict=True)):
             raise refusals.exceeded(new, first_charge)
         self._examine()
         remedy = "Ask the custodian to run `sfumato ledger init`, or name an account that exists"

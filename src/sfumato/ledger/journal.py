@@ -369,14 +369,13 @@ def name_spender(
         return known
     if account.by_curves != bool(terms) and any(ceiling):
         raise refusals.other_kind_of_ceiling(account, name)
-    if new and known is not None:
-        raise refusals.spender_differs(known, ceiling)
-    if not new and known is None:
-        raise _unknown_spender(rows, account, name)
-    spent = NOTHING if known is None else known.spent
-    # A charge in rho alone spends neither epsilon nor delta, and has a curve.
-    if known is not None and known.curve and terms:
-        _require_former_terms(rows, account, name, terms)
+    if new == (known is not None):
+        unknown = _unknown_spender(rows, account, name)
+        raise unknown if known is None else refusals.spender_differs(known, ceiling)
+    spent = NOTHING
+    if known is not None:
+        spent = known.spent
+        _require_former_terms(rows, account, known, terms)
     spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
     cap_spender(rows, spender)
     return spender
@@ -391,17 +390,20 @@ def _unknown_spender(rows: PublicRows, account: Account, name: str) -> UsageErro
     )
 
 
-def _require_former_terms(rows: PublicRows, account: Account, name: str, terms: str) -> None:
+def _require_former_terms(rows: PublicRows, account: Account, known: Spender, terms: str) -> None:
     """Refuse other terms than those by which a spender was charged.
 
     Orders that are chosen after an answer would let the answer choose how it is counted; so would
     those of a ceiling that was stated and replaced before the first charge. Since that charge no
     other terms were let in, so the last ones are those by which it was counted.
     """
-    caps = [entry for entry in rows.of_key(account.name, "") if entry.spender == name]
+    # A charge in rho alone spends neither epsilon nor delta, and has a curve.
+    if not known.curve or not terms:
+        return
+    caps = [entry for entry in rows.of_key(account.name, "") if entry.spender == known.name]
     former = [stated for entry in caps if (stated := terms_in(entry.note))]
     if terms not in former[-1:]:
-        raise refusals.late_terms(account, name)
+        raise refusals.late_terms(account, known.name)
 
 
 # --- widening -------------------------------------------------------------------------------------

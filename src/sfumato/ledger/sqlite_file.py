@@ -435,13 +435,16 @@ class Database:
         elif self._is_made:
             self._checked_identity()
         assert self._connection is not None
+        self._end_interrupted(self._connection)
+        return self._connection
+
+    def _end_interrupted(self, connection: sqlite3.Connection) -> None:
         # An interrupt may have left a transaction open. Nobody was told of what is in it.
-        if self._connection.in_transaction:
+        if connection.in_transaction:
             try:
-                self._connection.rollback()
+                connection.rollback()
             except sqlite3.Error as error:
                 raise self._broken(error) from error
-        return self._connection
 
     def _checked_identity(self) -> tuple[int, int] | None:
         """Device and number of the file that the path names now; None if there is none.
@@ -509,12 +512,7 @@ class Database:
             self._checked_identity()
         if self.path is not None and os.path.isdir(self.path):
             raise LedgerError(self.label, "it is a directory", "Name a file in it, as budget.db")
-        is_missing = self.path is not None and not os.path.lexists(self.path)
-        if is_missing:
-            self._require_creatable()
-            if writes:
-                self._create()
-        self._is_made = writes or not is_missing
+        self._is_made = self._is_there(writes=writes)
         is_file = self.path is not None and self._is_made
         try:
             return sqlite3.connect(
@@ -526,6 +524,15 @@ class Database:
             )
         except sqlite3.Error as error:
             raise self._failure(error) from error
+
+    def _is_there(self, *, writes: bool) -> bool:
+        """Whether there is a file, or none is needed; one that is written to is made."""
+        if self.path is None or os.path.lexists(self.path):
+            return True
+        self._require_creatable()
+        if writes:
+            self._create()
+        return writes
 
     def _require_creatable(self) -> None:
         """Refuse a missing file that is not to be made, or whose folder is not there."""

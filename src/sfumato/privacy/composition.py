@@ -84,7 +84,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -401,26 +401,33 @@ def _bounds(quotient: _Quotient, end: float) -> Iterator[tuple[float, float]]:
             return
         high = end
         low = min(low, end / 2)
-    left = (low, *quotient.at(low))
-    right = (high, *quotient.at(high))
+    left = _Tangent(low, *quotient.at(low))
+    right = _Tangent(high, *quotient.at(high))
     for _ in range(HALVINGS):
-        yield max(left[1], right[1]), _where_tangents_meet(left, right)
-        middle = math.sqrt(left[0] * right[0])
-        point = (middle, *quotient.at(middle))
-        if point[2] >= 0:
-            left = point
+        yield max(left.value, right.value), _where_they_meet(left, right)
+        # The geometric mean: the two ends may lie many powers of ten apart.
+        middle = math.sqrt(left.x * right.x)
+        tangent = _Tangent(middle, *quotient.at(middle))
+        if tangent.slope >= 0:
+            left = tangent
         else:
-            right = point
-    yield max(left[1], right[1]), _where_tangents_meet(left, right)
+            right = tangent
+    yield max(left.value, right.value), _where_they_meet(left, right)
 
 
-def _where_tangents_meet(
-    left: tuple[float, float, float], right: tuple[float, float, float]
-) -> float:
-    """The height at which two tangents of a concave function meet, the left one rising."""
-    (x, y, rising), (u, v, falling) = left, right
-    step = (v - y + falling * (x - u)) / (rising - falling)
-    return y + rising * step
+class _Tangent(NamedTuple):
+    """Where it touches a function, and with which slope."""
+
+    x: float
+    value: float
+    slope: float
+
+
+def _where_they_meet(rising: _Tangent, falling: _Tangent) -> float:
+    """The height at which two tangents of a concave function meet."""
+    apart = falling.value - rising.value + falling.slope * (rising.x - falling.x)
+    step = apart / (rising.slope - falling.slope)
+    return rising.value + rising.slope * step
 
 
 # --- opening --------------------------------------------------------------------------------------

@@ -91,11 +91,15 @@ class PublisherAccount:
         self.ledger.fits(account_now, self.binding)
         self._counts_as(account_now)
         if most is not None:
-            if rule_of(most) != self.rule:
-                raise _other_measure(most, self.rule)
-            self.binding = replace(self.binding, ceiling=total_of(most), terms=stated_terms(most))
-            if self.is_open:
-                self.ledger.cap(self.name, self.binding)
+            self._cap(most)
+
+    def _cap(self, most: CentralMeasure) -> None:
+        """State a ceiling of the data set with every charge; of an open account at once."""
+        if rule_of(most) != self.rule:
+            raise _other_measure(most, self.rule)
+        self.binding = replace(self.binding, ceiling=total_of(most), terms=stated_terms(most))
+        if self.is_open:
+            self.ledger.cap(self.name, self.binding)
 
     @property
     def is_open(self) -> bool:

@@ -460,10 +460,10 @@ def _assuming(answer: Release, assumed: str) -> Release:
     return _promising(answer, assumptions=(*answer.guarantee.assumptions, assumed))
 
 
-def read_stored(hold: Hold, asked: Sequence[AnyQuestion]) -> list[Release]:
+def read_stored(hold: Hold, questions: Sequence[AnyQuestion]) -> list[Release]:
     """Decode a stored answer to some questions, which another version may have written."""
     try:
-        releases = stored_releases(hold.stored or b"[]", asked)
+        releases = stored_releases(hold.stored or b"[]", questions)
     except UNREADABLE:
         pass
     else:
@@ -535,13 +535,13 @@ def release_hashes(account: str, source: Source, planned: PlannedRelease) -> lis
     """
     domain = source.domain
     hash_of = partial(_hash, account, source, planned.noise, planned.label)
-    asked = [question.asks(domain) for question in planned.plan.questions]
+    questions: list[object] = [question.asks(domain) for question in planned.plan.questions]
     forms: list[list[object]] = [
-        asked,
+        questions,
         [question.canonical(domain) for question in planned.plan.questions],
     ]
     before = _stated_parts(planned)
-    hashes = [hash_of(asked, _cost_asked(planned))]
+    hashes = [hash_of(questions, _cost_asked(planned))]
     if planned.choice is None or planned.costs == before:
         hashes += [hash_of(form, planned.costs) for form in forms]
     elif planned.plan.is_bare and before is not None:
@@ -554,9 +554,9 @@ def place_hash(account: str, source: Source, planned: PlannedRelease) -> str | N
     place = source.place
     if place is None:
         return None
-    asked: list[object] = [question.asks(source.domain) for question in planned.plan.questions]
+    questions: list[object] = [question.asks(source.domain) for question in planned.plan.questions]
     # No label begins so, and none may be taken for a place.
-    return _hash(account, source, planned.noise, f"\0{place}", asked, _cost_asked(planned))
+    return _hash(account, source, planned.noise, f"\0{place}", questions, _cost_asked(planned))
 
 
 def _hash(

@@ -382,14 +382,15 @@ def _noise(candidates: Sequence[Candidate], in_rho: Way) -> str:
 def _errors(terms: Terms, cost: CentralMeasure, choice: Choice, rival: Choice, times: float) -> str:
     """Say how accurate two choices are, side by side."""
     with_rival = f"with {_noise(terms.candidates, rival.in_rho)}"
-    ours, theirs = (_open_widths(terms.candidates, one.costs) for one in (choice, rival))
+    ours = _open_widths(terms.candidates, choice.costs)
+    theirs = _open_widths(terms.candidates, rival.costs)
     if ours is None or theirs is None:
         return f"at {cost} errors are {times:.2f} times as large {with_rival}"
     if len(set(ours)) == len(set(theirs)) == 1:
         number = len(ours)
         have = "one question has" if number == 1 else f"{number:,} questions have"
         return f"{have} +-{ours[0]:,.6g} at {cost} with it and +-{theirs[0]:,.6g} {with_rival}"
-    sums = [_total(terms.candidates, one.costs) for one in (choice, rival)]
+    sums = [_total(terms.candidates, costs) for costs in (choice.costs, rival.costs)]
     return (
         f"{_summed(terms.plan)} add up to {sums[0]:,.6g} at {cost} with it and to {sums[1]:,.6g} "
         f"{with_rival}"

@@ -335,11 +335,11 @@ def checked(
     """
     from sfumato.data.check import check
 
-    found = check(source, questions, progress, all_labels=all_labels)
-    unlisted = dict.fromkeys(axis.name for axis in found.axes if axis.labels)
+    losses = check(source, questions, progress, all_labels=all_labels)
+    unlisted = dict.fromkeys(axis.name for axis in losses.axes if axis.labels)
     if not unlisted:
-        return found
-    return msgspec.structs.replace(found, offer=_offer_of_keys(list(unlisted), source.unit))
+        return losses
+    return msgspec.structs.replace(losses, offer=_offer_of_keys(list(unlisted), source.unit))
 
 
 EXAMPLE_COST = ApproxDP("0.5", "1e-6")

@@ -490,8 +490,8 @@ class Publisher:
             LOG.info("Stored answer, nothing spent: %s.", _noted(planned))
         else:
             LOG.info("Charged to account %r: %s.", self._account.name, _noted(planned))
-        found = tuple(marked(release, replayed=replayed) for release in releases)
-        return found[0] if isinstance(question, Question) else found
+        answers = tuple(marked(release, replayed=replayed) for release in releases)
+        return answers[0] if isinstance(question, Question) else answers
 
     @without_frames
     def open(

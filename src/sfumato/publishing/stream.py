@@ -92,11 +92,11 @@ def opening_of(steps: StreamRecord) -> Opening:
         If this version cannot read it.
     """
     try:
-        found: Opening = from_bytes(steps.spec, Opening)
+        opening: Opening = from_bytes(steps.spec, Opening)
     except UNREADABLE:
         pass
     else:
-        return found
+        return opening
     # Raised outside the except block, so that the decoder's error does not go with it.
     raise LedgerError(
         f"the stream {steps.entry.key!r}",

@@ -9,7 +9,7 @@ are bars, because a reader compares answers and accounts.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -100,16 +100,29 @@ def _account(name: str, paid: list[Paid]) -> Account:
     # By curves, the account's total holds for all its answers, and their costs say less.
     totals = [receipt.total for _, receipt in paid if receipt.total is not None]
     whole = totals[-1] if totals else _together([release for release, _ in paid])
-    return Account(
+    account = Account(
         name,
         _protects(units),
         tuple(_charge(charges[place]) for place in sorted(charges)),
-        None if whole is None else str(whole),
-        bool(totals),
-        None if whole is None else belief.afterwards(whole),
-        "" if whole is None else _sentence(belief.sentence(whole, units[0])),
-        "" if whole is None else belief.warning(whole, units[0]),
-        _most([receipt for _, receipt in paid]),
+        together=None,
+        by_curves=bool(totals),
+        risk=None,
+        meaning="",
+        warning="",
+        most=_most([receipt for _, receipt in paid]),
+    )
+    # Costs that do not add up, such as those of different persons, are not stated together.
+    return account if whole is None else _with_risk(account, whole, units[0])
+
+
+def _with_risk(account: Account, whole: CentralMeasure, unit: Unit) -> Account:
+    """State what all its answers cost together, and what that allows."""
+    return replace(
+        account,
+        together=str(whole),
+        risk=belief.afterwards(whole),
+        meaning=_sentence(belief.sentence(whole, unit)),
+        warning=belief.warning(whole, unit),
     )
 
 

@@ -185,8 +185,8 @@ def _floor(span: Span, kind: Kind) -> list[str]:
         share = named(kind_of(part.floor), kind.level(part.floor), up=True)
         needs[part.question] = f"{_subject(part)} {part.accuracy}, for {share}"
     for need, questions in _by_text(needs).items():
-        each = " each" if len(questions) > 1 else ""
-        lines.append(f"  {_listed(questions)}: {need}{each}.")
+        of_several = " each" if len(questions) > 1 else ""
+        lines.append(f"  {_listed(questions)}: {need}{of_several}.")
     return lines
 
 

@@ -257,7 +257,7 @@ def _cube_of(need: Needs, rows: pa.Table, key_types: dict[str, pa.DataType]) -> 
     packed = _packed_cells(rows, packing)
     counts = rows["n"].to_numpy()
     sums = _sums(need, rows, int(counts.sum()))
-    summed = tuple(each.axis for each in need.sums)
+    summed = tuple(summand.axis for summand in need.sums)
     if lattice.size <= DENSE_LIMIT:
         dense = _scattered(counts, packed[0], lattice.size)
         if sums is None:

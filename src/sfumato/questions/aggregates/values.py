@@ -186,7 +186,8 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
 
 def _are_steps(axis: Interval, *bounds: float) -> bool:
     """Whether bounds lie a whole number of steps above the lower end of an axis."""
-    lower, step = exactly(axis.numbers[0]), Fraction(str(axis.step))
+    lower = exactly(axis.numbers[0])
+    step = Fraction(str(axis.step))
     return all(((exactly(bound) - lower) / step).denominator == 1 for bound in bounds)
 
 

@@ -575,13 +575,13 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
             return ()
         cells = answers.strategy.cells
         groups = self.lattice.size // cells
-        each, every = (
+        single, every = (
             math.floor(float(total_half_widths(answers.strategy, alpha).max()))
             for alpha in (0.05, 0.05 / (cells * groups))
         )
         return (
             f"The noise was made for ranges of bins: of {self.about}, a total up to any one bin is "
-            f"within +-{each:,} of the truth with 95% confidence; all {cells * groups:,} such "
+            f"within +-{single:,} of the truth with 95% confidence; all {cells * groups:,} such "
             f"totals at once within +-{every:,}.",
         )
 

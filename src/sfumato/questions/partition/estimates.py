@@ -316,11 +316,11 @@ class TreeEstimates:
             return self._quick_bounds(ranges, number, alpha, evenly)
         walker = RangeWalker(self.tree, self.inferred)
         at_least, spread_of_least = walker.sums(ranges, number, "share" if evenly else "nothing")
-        at_most, spread_of_most = at_least, spread_of_least
-        if not evenly:
-            at_most, spread_of_most = walker.sums(ranges, number, "all")
-        low = at_least - self.half_widths(spread_of_least, alpha)
-        return low, at_most + self.half_widths(spread_of_most, alpha)
+        half = self.half_widths(spread_of_least, alpha)
+        if evenly:
+            return at_least - half, at_least + half
+        at_most, spread_of_most = walker.sums(ranges, number, "all")
+        return at_least - half, at_most + self.half_widths(spread_of_most, alpha)
 
     def _quick_bounds(
         self, ranges: Ranges, number: int, alpha: float, evenly: bool

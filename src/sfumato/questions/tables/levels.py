@@ -270,7 +270,9 @@ def maximal(tables: Iterable[Margin]) -> list[Margin]:
     """
     distinct = list(dict.fromkeys(tables))
     return [
-        table for table in distinct if not follows(table, [one for one in distinct if one != table])
+        table
+        for table in distinct
+        if not follows(table, [other for other in distinct if other != table])
     ]
 
 

@@ -177,12 +177,7 @@ def gathered(
         If the ledger itself was edited.
     """
     paid = _each_once(releases)
-    receipts = [receipt for _, receipt in paid]
-    name = _common(
-        [receipt.account for receipt in receipts], "accounts", "Write one document for each"
-    )
-    later = "Publish all of them with one version, or write one document for each"
-    version = _common([receipt.version for receipt in receipts], "versions of Sfumato", later)
+    name, version = _account_and_version([receipt for _, receipt in paid])
     described = tuple(release for release, _ in paid)
     units = [release.guarantee.unit.protects for release in described]
     _common(units, "privacy units", "Their costs do not add up: write one document for each")
@@ -194,9 +189,7 @@ def gathered(
     standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
     if book is None or not book.by_curves:
-        rules = [charge.rule for charge in charges]
-        counted = "An account counts in one measure, or by curves: give its ledger"
-        _common(rules, "measures", counted)
+        _require_one_rule(charges)
     return Evidence(
         releases=described,
         windows=tuple(windows),
@@ -209,6 +202,20 @@ def gathered(
         standing=standing,
         verified=verified,
     )
+
+
+def _account_and_version(receipts: Sequence[Receipt]) -> tuple[str, str]:
+    """Return the account and the version that all receipts are of."""
+    accounts = [receipt.account for receipt in receipts]
+    account = _common(accounts, "accounts", "Write one document for each")
+    versions = [receipt.version for receipt in receipts]
+    remedy = "Publish all of them with one version, or write one document for each"
+    return account, _common(versions, "versions of Sfumato", remedy)
+
+
+def _require_one_rule(charges: Sequence[Charge]) -> None:
+    rules = [charge.rule for charge in charges]
+    _common(rules, "measures", "An account counts in one measure, or by curves: give its ledger")
 
 
 def _require_account(account: str, paid_by: str) -> None:
