@@ -150,12 +150,13 @@ def test_a_ledger_is_copied_into_the_newest_format(sfumato: Run) -> None:
     assert sfumato("ledger", "init", "people", "--epsilon", "2", "--ledger", "b.db")[0] == 0
     head = sfumato("ledger", "verify", "--ledger", "b.db")[1].split()[-1]
     code, out, err = sfumato("ledger", "upgrade", "b.db", "new.db")
-    assert (code, out) == (0, "Copied 1 entries and 0 streams to the ledger 'new.db'\n")
+    assert (code, out) == (0, "Copied 1 entry and 0 streams to the ledger 'new.db'\n")
     assert "Nothing can be charged to the ledger 'b.db' any more" in err
     assert sfumato("ledger", "verify", "--head", head, "--ledger", "new.db")[0] == 0
     assert sfumato("ledger", "init", "people", "--epsilon", "2", "--ledger", "new.db")[0] == 0
     assert sfumato("ledger", "init", "counts", *CURVES, "--ledger", "new.db")[0] == 0
     assert "was moved" in sfumato("ledger", "show", "--ledger", "b.db")[2]
+    assert "was moved" in sfumato("account", "--ledger", "b.db")[2]
 
 
 def test_how_an_account_adds_up_is_stated_at_its_opening(sfumato: Run) -> None:

@@ -91,7 +91,7 @@ def test_an_account_by_sums_says_what_is_left(tmp_path: Path) -> None:
     with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="2") as publisher:
         assert publisher.account.remaining_answers(epsilon="0.02") == 100
         assert str(publisher.account).splitlines() == [
-            "account 'a': epsilon = 2, pure epsilon, added",
+            "account 'a': epsilon = 2, by sums",
             "  left: epsilon = 2",
             "  100 more counts at epsilon 0.02",
         ]

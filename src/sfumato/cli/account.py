@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.layers import LayeredCommand
+from sfumato.cli.ledger import tell_if_moved
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, say
 from sfumato.ledger import Account, open_ledger, written
@@ -41,6 +42,7 @@ def account(
     if epsilon is not None or rho is not None:
         cost = measure_of("each answer", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     with open_ledger(ledger, create=False) as book:
+        tell_if_moved(book)
         accounts = book.accounts() if name is None else [book.account(name)]
     numbers = [
         None if cost is None else known.remaining_answers(epsilon=epsilon, delta=delta, rho=rho)

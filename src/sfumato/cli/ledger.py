@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.basics.text import several
 from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
     LEDGER,
@@ -333,7 +334,7 @@ def widen(account: str, ledger: str | Path, as_json: bool) -> None:
 def show(ledger: str | Path, as_json: bool) -> None:
     """List the accounts: the total of each, what is spent and what remains."""
     with open_ledger(ledger, create=False) as book:
-        _tell_if_moved(book)
+        tell_if_moved(book)
         _show(book.accounts(), ACCOUNT, as_json, ONLY_IN_JSON)
 
 
@@ -355,7 +356,7 @@ def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
     hand     the stored answer was handed out for the first time
     """
     with open_ledger(ledger, create=False) as book:
-        _tell_if_moved(book)
+        tell_if_moved(book)
         entries = list(book.log(account))
         rules = {account_now.name: account_now.rule for account_now in book.accounts()}
     if as_json:
@@ -423,8 +424,13 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
     if as_json:
         emit_json(dataclasses.asdict(done))
         return
-    say(f"Moved {done.entries} entries and {done.streams} streams to {labels[1]}")
+    say(f"Moved {_contents(done)} to {labels[1]}")
     talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
+
+
+def _contents(done: Migrated) -> str:
+    """Say what was moved, as in "1 entry and 2 streams"."""
+    return f"{several(done.entries, 'entry')} and {several(done.streams, 'stream')}"
 
 
 def _moved(
@@ -462,7 +468,7 @@ def upgrade(old: str | Path, new: str | Path, as_json: bool) -> None:
     if as_json:
         emit_json({"upgraded": True, **dataclasses.asdict(done)})
         return
-    say(f"Copied {done.entries} entries and {done.streams} streams to {labels[1]}")
+    say(f"Copied {_contents(done)} to {labels[1]}")
     talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
 
 
@@ -563,7 +569,7 @@ def _head(text: str | None) -> tuple[int, str] | None:
     return int(sequence), digest
 
 
-def _tell_if_moved(book: Book) -> None:
+def tell_if_moved(book: Book) -> None:
     """Say where a ledger was moved to, whose accounts or entries are shown all the same."""
     try:
         where = book.moved_to()

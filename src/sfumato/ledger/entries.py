@@ -39,7 +39,7 @@ from sfumato.privacy.composition import (
     stated_widening,
 )
 from sfumato.privacy.curves import worst_event
-from sfumato.privacy.measures import RULES, CentralMeasure, PureDP, asked_cost, charge
+from sfumato.privacy.measures import CentralMeasure, PureDP, asked_cost, charge
 
 Amount: TypeAlias = tuple[int, int]
 Curve: TypeAlias = tuple[State, State]
@@ -214,7 +214,7 @@ class Account:
 
     def __str__(self) -> str:
         """Its total, how its costs add up, and what is left."""
-        rule = "by curves" if self.by_curves else RULES.get(self.rule, self.rule)
+        rule = "by curves" if self.by_curves else "by sums"
         left = f"left: {written(self.rule, self.remaining)}"
         lines = [f"account {self.name!r}: {written(self.rule, self.total)}, {rule}"]
         if self.protects:

@@ -412,13 +412,6 @@ def _whole(value: Fraction, units: int, name: str) -> Fraction:
 
 # --- composition and conversions ------------------------------------------------------------------
 
-RULES = {
-    "pure": "pure epsilon, added",
-    "approx": "epsilon and delta, each added",
-    "zcdp": "rho, added",
-}
-"""What an account counts, by the name of its rule."""
-
 KINDS = {"pure": "epsilon alone", "approx": "epsilon and delta", "zcdp": "rho"}
 """What an account counts, in the words of a refusal."""
 
