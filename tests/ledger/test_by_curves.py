@@ -228,7 +228,9 @@ def test_only_the_terms_of_what_a_spender_paid_by_are_put_back(
     later = sf.ApproxDP("2", "1e-7", composition="curves")
     with pytest.raises(UsageError, match="fixed before the first answer"):
         stated.set_spender("trips", "ann", total_of(later), stated_terms(later))
-    stated.set_spender("trips", "ann", total_of(SMALL), stated_terms(SMALL))
+    put_back = stated.set_spender("trips", "ann", total_of(SMALL), stated_terms(SMALL))
+    assert [put_back] == stated.spenders("trips")
+    assert any(put_back.state)
     charged(stated, "b", event, spender="ann")
 
 

@@ -378,7 +378,8 @@ def name_spender(
         _require_former_terms(rows, account, known, terms)
     spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
     cap_spender(rows, spender)
-    return spender
+    # What a spender paid by curves is on their charges, and stands beside the new ceiling.
+    return spender if known is None else replace(spender, curve=known.curve)
 
 
 def _unknown_spender(rows: PublicRows, account: Account, name: str) -> UsageError:
