@@ -17,8 +17,7 @@ def test_what_is_left_is_said_in_answers(sfumato: Run) -> None:
     assert out.splitlines() == [
         "account 'counts': epsilon = 2, delta = 0.000001, by curves",
         "  left for one more answer: at most epsilon = 2.000000851, delta = 0.00000025",
-        "  423 more counts at epsilon 0.02 (by sums 100)",
-        "  1,682 more answers at epsilon = 0.01",
+        "  1,682 more answers at epsilon = 0.01 (by sums 200)",
     ]
     code, out, _ = sfumato("account", "--json", "--rho", "0.001")
     assert code == 0
@@ -42,7 +41,7 @@ def test_what_a_widened_account_spent_in_rho_is_shown(sfumato: Run) -> None:
     out = sfumato("account", "wide")[1]
     assert "may be widened" not in out
     # What rho would have left by sums of epsilon is not known.
-    assert "more counts at epsilon 0.05" in out
+    assert "more answers at epsilon = 0.05" in out
     assert "by sums" not in out
     code, _, err = sfumato(*question, "--rho", "4")
     assert code == 3

@@ -68,7 +68,7 @@ def test_what_is_left_is_said_in_answers(pub: sf.Publisher) -> None:
     for _ in range(3):
         pub.release(sf.Histogram("age", bins=4), epsilon="0.02", fresh=True)
     assert pub.account.remaining_answers(epsilon="0.02") == 420
-    assert "420 more counts at epsilon 0.02 (by sums 97)" in str(pub.account)
+    assert "420 more answers at epsilon = 0.02 (by sums 97)" in str(pub.account)
     with pytest.raises(sf.UsageError):
         pub.account.remaining_answers(epsilon="0.1", rho="0.1")
 
@@ -93,7 +93,7 @@ def test_an_account_by_sums_says_what_is_left(tmp_path: Path) -> None:
         assert str(publisher.account).splitlines() == [
             "account 'a': epsilon = 2, by sums",
             "  left: epsilon = 2",
-            "  100 more counts at epsilon 0.02",
+            "  100 more answers at epsilon = 0.02",
         ]
 
 

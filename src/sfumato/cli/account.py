@@ -44,18 +44,16 @@ def account(
     with open_ledger(ledger, create=False) as book:
         tell_if_moved(book)
         accounts = book.accounts() if name is None else [book.account(name)]
+    if not as_json:
+        for known in accounts:
+            say(known.described(cost))
+        return
     numbers = [
         None if cost is None else known.remaining_answers(epsilon=epsilon, delta=delta, rho=rho)
         for known in accounts
     ]
-    described = list(zip(accounts, numbers, strict=True))
-    if as_json:
-        emit_json([_plain(known, number) for known, number in described])
-        return
-    for known, number in described:
-        say(str(known))
-        if number is not None:
-            say(f"  {number:,} more answers at {cost}")
+    described = zip(accounts, numbers, strict=True)
+    emit_json([_plain(known, number) for known, number in described])
 
 
 def _plain(known: Account, number: int | None) -> dict[str, object]:

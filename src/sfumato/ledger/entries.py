@@ -20,14 +20,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from sfumato.basics.numbers import EPSILON_UNITS, Exactly, decimal, rounded
+from sfumato.basics.numbers import EPSILON_UNITS, Exactly, rounded
+from sfumato.basics.text import several
 from sfumato.errors import explained_methods
 from sfumato.privacy.composition import (
     Composition,
@@ -39,7 +39,7 @@ from sfumato.privacy.composition import (
     stated_widening,
 )
 from sfumato.privacy.curves import worst_event
-from sfumato.privacy.measures import CentralMeasure, PureDP, asked_cost, charge
+from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, asked_cost, charge
 
 Amount: TypeAlias = tuple[int, int]
 Curve: TypeAlias = tuple[State, State]
@@ -207,13 +207,20 @@ class Account:
         UsageError
             If the account cannot count this cost.
         """
-        cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
-        event = worst_event(cost)
-        money = event.money if self.by_curves else charge(cost, self.rule)
-        return self.composition.remaining_answers(self.state, money, event)
+        return self._answers(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
 
     def __str__(self) -> str:
         """Its total, how its costs add up, and what is left."""
+        return self.described()
+
+    def described(self, cost: CentralMeasure | None = None) -> str:
+        """Say its total, how its costs add up, and how many more answers are left.
+
+        Parameters
+        ----------
+        cost : PureDP, ApproxDP, ZCDP or None
+            Of each answer; None: a hundredth of the total epsilon, and nothing in rho.
+        """
         rule = "by curves" if self.by_curves else "by sums"
         left = f"left: {written(self.rule, self.remaining)}"
         lines = [f"account {self.name!r}: {written(self.rule, self.total)}, {rule}"]
@@ -221,25 +228,28 @@ class Account:
             lines.append(f"protects {self.protects}")
         if self.by_curves:
             left = f"left for one more answer: at most {written(self.rule, self.remaining)}"
+        lines.append(left)
         if self.terms and not self.by_curves:
             target = written("approx", curves_of(self.terms).total)
             lines.append(f"may be widened, once, to {target}, by curves")
-        return "\n  ".join([*lines, left, *self._more_counts()])
+        if cost is None and self.rule in ("pure", "approx"):
+            small = rounded(Fraction(self.total[0], 100 * EPSILON_UNITS), 1, up=False)
+            cost = PureDP(Fraction(small))
+        return "\n  ".join(lines if cost is None else [*lines, self._more_answers(cost)])
 
-    def _more_counts(self) -> Iterator[str]:
-        """Yield how many small counts are left, by curves and by sums."""
-        if self.rule not in ("pure", "approx"):
-            return
-        small = Fraction(rounded(Fraction(self.total[0], 100 * EPSILON_UNITS), 1, up=False))
-        cost = PureDP(small)
-        number = self.remaining_answers(epsilon=small)
-        counts = f"{number:,} more counts at epsilon {decimal(small)}"
-        if not self.by_curves or rho_spent(self):
-            yield counts
-            return
+    def _answers(self, cost: CentralMeasure) -> int:
+        event = worst_event(cost)
+        money = event.money if self.by_curves else charge(cost, self.rule)
+        return self.composition.remaining_answers(self.state, money, event)
+
+    def _more_answers(self, cost: CentralMeasure) -> str:
+        """Say how many more answers at a cost are left; by curves, beside those by sums."""
+        said = f"{several(self._answers(cost), 'more answer')} at {cost}"
+        if not self.by_curves or rho_spent(self) or isinstance(cost, ZCDP):
+            return said
         sums = Sums(self.rule, self.total)
-        by_sums = sums.remaining_answers(self.spent, cost.money, None)
-        yield f"{counts} (by sums {by_sums:,})"
+        by_sums = sums.remaining_answers(self.spent, charge(cost, self.rule), None)
+        return f"{said} (by sums {by_sums:,})"
 
 
 def rho_spent(payer: Account | Spender) -> int:
