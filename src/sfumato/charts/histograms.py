@@ -31,6 +31,8 @@ from sfumato.charts.scales import (
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+
     from sfumato.mechanisms.bounded_noise import CountLaw
     from sfumato.mechanisms.thresholds import KeyLaw
     from sfumato.privacy import Guarantee
@@ -215,19 +217,28 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     ax.grid(visible=False, axis="x")
     ax.margins(y=0.06)
     ax.autoscale_view(scalex=False)
-    if picture.density:
-        width = "day" if main.time else f"unit of {style.plain(main.name, 30)}"
-        ax.set_ylabel(f"rows per {width}", parse_math=False)
-    else:
-        ax.set_ylabel(picture.what, parse_math=False)
-        style.count_axis(ax.yaxis)
-    keys = style.interval_keys(table.values.size, dense)
+    _name_heights(picture, ax)
     if picture.series is not None:
         _name_series(ax, picture.series)
-        keys = keys[:1] if dense else keys
-    keys += [style.cut_key()] if picture.is_cut else []
+    keys = _bars_keys(picture, style.interval_keys(table.values.size, dense), dense)
     style.legend(ax, keys, _bars_note(picture, len(starts)))
     return ax
+
+
+def _bars_keys(picture: Picture, intervals: list[Artist], dense: bool) -> list[Artist]:
+    # Several series in bands have the narrow band only.
+    keys = intervals[:1] if dense and picture.series is not None else intervals
+    return [*keys, style.cut_key()] if picture.is_cut else keys
+
+
+def _name_heights(picture: Picture, ax: Axes) -> None:
+    if not picture.density:
+        ax.set_ylabel(picture.what, parse_math=False)
+        style.count_axis(ax.yaxis)
+        return
+    main = picture.main
+    width = "day" if main.time else f"unit of {style.plain(main.name, 30)}"
+    ax.set_ylabel(f"rows per {width}", parse_math=False)
 
 
 def _bars_note(picture: Picture, slots: int) -> str:

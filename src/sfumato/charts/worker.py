@@ -55,26 +55,12 @@ class Order(msgspec.Struct, frozen=True):
         return pictures(self.release.plot, self.title, self.description, self.name)
 
 
-class _Written(msgspec.Struct, frozen=True):
-    """An order as a line: the release is JSON."""
-
-    release: msgspec.Raw
-    title: str
-    description: str
-    name: str
+_Line: TypeAlias = tuple[msgspec.Raw, str, str, str]
+"""The fields of an order; the release is JSON."""
 
 
 def pictures(plot: Callable[[], Panels], title: str, description: str, name: str) -> Pictures:
-    """Draw for a page, and the same for a phone.
-
-    Parameters
-    ----------
-    plot : callable
-    title, description : str
-        What a reader who cannot see the pictures is told.
-    name : str
-        Distinct for each call on a page.
-    """
+    """Draw for a page, and the same for a phone; what is told and named is as for an `Order`."""
     drawn = []
     for width, size in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
         with style.sized(width):
@@ -170,15 +156,16 @@ class _Worker:
 
 def _written(order: Order) -> bytes:
     release = msgspec.Raw(to_bytes(order.release))
-    return msgspec.json.encode(_Written(release, order.title, order.description, order.name))
+    line: _Line = (release, order.title, order.description, order.name)
+    return msgspec.json.encode(line)
 
 
 def _reply(line: bytes) -> bytes:
     """Return the pictures of an order as JSON: null if they cannot be drawn without a warning."""
     try:
-        written = msgspec.json.decode(line, type=_Written)
-        (release,) = stored_releases(b"[%b]" % written.release)
-        order = Order(release, written.title, written.description, written.name)
+        written, *told = msgspec.json.decode(line, type=_Line)
+        (release,) = stored_releases(b"[%b]" % written)
+        order = Order(release, *told)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return msgspec.json.encode(order.pictures())

@@ -410,12 +410,18 @@ class _Audit:
             obstacle = "does not follow from the entries before it"
             self._fault(f"entry {entry.sequence} states a balance that {obstacle}")
         self._spent[entry.account] = after
-        total = None if self._filters.by_curves(entry.account) else self._totals.get(entry.account)
-        if total is not None and (after[0] > total[0] or after[1] > total[1]):
+        if self._is_over_total(entry.account, after):
             self._fault(f"entry {entry.sequence} takes account {entry.account!r} over its total")
         for fault in (self._spenders.fault(entry), self._filters.fault(entry)):
             if fault is not None:
                 self._fault(f"entry {entry.sequence} {fault}")
+
+    def _is_over_total(self, account: str, spent: Amount) -> bool:
+        total = self._totals.get(account)
+        # By curves, amounts add up to more than the total: its filter is what says no.
+        if total is None or self._filters.by_curves(account):
+            return False
+        return spent[0] > total[0] or spent[1] > total[1]
 
     def _widening(self, entry: Entry, before: Amount) -> None:
         total = self._totals.get(entry.account, NOTHING)

@@ -143,12 +143,13 @@ def _copy_public(
     identity = rows.identity()
     if identity is not None:
         new.set_identity(identity)
-    terms = {**dict.fromkeys(rows.totals(), ""), **rows.terms()}
-    ceiling_terms = {**dict.fromkeys(rows.ceilings(), ""), **rows.ceiling_terms()}
+    # What composes by sums has no terms.
+    terms = rows.terms()
     for name, (rule, total) in rows.totals().items():
-        new.add_account(name, rule, total, terms[name])
+        new.add_account(name, rule, total, terms.get(name, ""))
     bindings = rows.bindings()
     ceilings = rows.ceilings()
+    ceiling_terms = rows.ceiling_terms()
     for entry in entries:
         new.add(entry)
         # Each beside its entry: what a later charge must keep to is there before it.
@@ -156,7 +157,7 @@ def _copy_public(
             new.add_binding(entry.account, *bindings[entry.account])
         data = data_capped_by(entry)
         if data in ceilings:
-            new.add_ceiling(data, *ceilings[data], ceiling_terms[data])
+            new.add_ceiling(data, *ceilings[data], ceiling_terms.get(data, ""))
     for sequence, payload in rows.answers():
         new.add_answer(sequence, payload)
 
@@ -253,25 +254,22 @@ def _account(account: Account, spenders: list[Spender]) -> dict[str, object]:
         "protects": account.protects,
         "data": account.data,
     }
-    if account.terms:
-        # By curves, what is spent is no guarantee: the state is.
-        plain["terms"] = json.loads(account.terms)
-        plain["state"] = account.state
+    plain |= _composed(account)
     if spenders:
         plain["spenders"] = [_spender(spender) for spender in spenders]
     return plain
 
 
 def _spender(spender: Spender) -> dict[str, object]:
-    plain: dict[str, object] = {
-        "name": spender.name,
-        "ceiling": spender.ceiling,
-        "spent": spender.spent,
-    }
-    if spender.terms:
-        plain["terms"] = json.loads(spender.terms)
-        plain["state"] = spender.state
-    return plain
+    plain = {"name": spender.name, "ceiling": spender.ceiling, "spent": spender.spent}
+    return plain | _composed(spender)
+
+
+def _composed(payer: Account | Spender) -> dict[str, object]:
+    if not payer.terms:
+        return {}
+    # By curves, what is spent is no guarantee: the state is.
+    return {"terms": json.loads(payer.terms), "state": payer.state}
 
 
 def _step(step: Step) -> dict[str, object]:

@@ -682,16 +682,21 @@ def common_cost(costs: Sequence[Measure]) -> CommonCost | None:
         return CommonCost(first, is_rounded=False)
     if isinstance(first, MetricDP) or any(type(cost) is not type(first) for cost in costs):
         return None
-    largest: dict[str, Fraction] = {}
-    for name in type(first).__struct_fields__:
-        amounts = [getattr(cost, name) for cost in costs]
-        if all(amount == amounts[0] for amount in amounts):
-            continue
-        most = _rounded_up(amounts)
-        if most is None:
-            return None
-        largest[name] = most
+    largest = {name: _rounded_up(amounts) for name, amounts in _differing(costs).items()}
+    if None in largest.values():
+        return None
     return CommonCost(msgspec.structs.replace(first, **largest), is_rounded=True)
+
+
+def _differing(costs: Sequence[Measure]) -> dict[str, list[object]]:
+    """The amounts of costs of one kind, by name, where they are not all equal."""
+    names = type(costs[0]).__struct_fields__
+    by_name = {name: [getattr(cost, name) for cost in costs] for name in names}
+    return {
+        name: amounts
+        for name, amounts in by_name.items()
+        if any(amount != amounts[0] for amount in amounts)
+    }
 
 
 def _rounded_up(amounts: Sequence[object]) -> Fraction | None:
