@@ -150,3 +150,10 @@ def test_phi_is_above_every_value_of_its_quotient_and_close_to_the_largest(terms
     ]
     quotient = np.log(-np.expm1(-excess)) - logsumexp(exponents, axis=0)
     assert quotient.max() <= kept.log_phi(state) <= quotient.max() + 1e-3
+
+
+@pytest.mark.parametrize("target", [ZCDP(1), PureDP(2), "5.4,1e-6"])
+def test_an_account_is_widened_to_an_epsilon_and_a_delta_only(target: object) -> None:
+    for measure in (PureDP, ZCDP):
+        with pytest.raises(UsageError, match="is widened to an epsilon and a delta"):
+            measure(1, widens_to=target)  # type: ignore[arg-type]

@@ -226,6 +226,12 @@ def _by_curves(target: ApproxDP | None) -> ApproxDP | None:
     """The total to which an account may be widened, which always adds up by curves."""
     if target is None:
         return None
+    if not isinstance(target, ApproxDP):
+        raise UsageError(
+            f"widens_to = {shown(target)}",
+            "an account in epsilon or rho is widened to an epsilon and a delta",
+            'Write widens_to=sf.ApproxDP("5.4", "1e-6")',
+        )
     return msgspec.structs.replace(target, composition="curves")
 
 
