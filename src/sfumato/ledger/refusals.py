@@ -11,6 +11,7 @@ from sfumato.ledger.store import Caller
 from sfumato.privacy.composition import Composition, Curves, State
 from sfumato.privacy.curves import Event
 
+TO_BE_NAMED = "Ask the custodian of the ledger to run `sfumato ledger spender add`"
 SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
 
 
@@ -318,7 +319,7 @@ def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
     return UsageError(
         f"charging account {account.name!r} as {caller.name!r}",
         f"it has no such spender{known}",
-        "Ask the custodian of the ledger to run `sfumato ledger spender add`",
+        TO_BE_NAMED,
     )
 
 
@@ -327,7 +328,7 @@ def no_spender_here(account: str) -> UsageError:
     return UsageError(
         f"charging account {account!r}",
         "the role that is logged in is no spender of it",
-        "Ask the custodian of the ledger to run `sfumato ledger spender add`",
+        TO_BE_NAMED,
     )
 
 

@@ -139,8 +139,7 @@ class Secrets:
         """The HMAC of a question without the state of the data; None where a user gave its key."""
         if request.place is None or (request.key is not None and not request.fresh):
             return None
-        text = json.dumps(["place", request.account, request.place])
-        return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
+        return self._tag(["place", request.account, request.place])
 
     def keys(self, request: Request, rows: NameRows | None) -> list[str]:
         """The keys of the names of a question, in any state of the data; ``rows`` as for `name`."""
@@ -198,9 +197,12 @@ class Secrets:
 
     def tags(self, request: Request) -> list[bytes]:
         """The HMACs under which a question is kept: in the words of now, then of before."""
-        # As JSON, no two pairs of texts run together into one.
-        texts = [json.dumps([request.account, words]) for words in request.words]
-        return [hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256) for text in texts]
+        return [self._tag([request.account, words]) for words in request.words]
+
+    def _tag(self, texts: list[str]) -> bytes:
+        # As JSON, no two lists of texts run together into one.
+        text = json.dumps(texts, ensure_ascii=True)
+        return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
 
     def note_state(self, digest: str, state: str) -> None:
         """Keep, once, which state of the data the charge of a digest asked about."""
@@ -215,8 +217,7 @@ class Secrets:
 
     def _state_tag(self, digest: str, state: str) -> bytes:
         # With the digest in it, two charges that asked about one state do not show that.
-        text = json.dumps(["state", digest, state], ensure_ascii=True)
-        return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
+        return self._tag(["state", digest, state])
 
     def replaced(self, sequence: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded."""

@@ -310,6 +310,7 @@ class Event(msgspec.Struct, frozen=True):
         counts: dict[Term, int] = {}
         for count, term in drawn:
             counts[term] = counts.get(term, 0) + count
+        # By their texts: one event has one text, in whatever order its terms are drawn.
         return cls(tuple((counts[term], term) for term in sorted(counts, key=str)))
 
     def __str__(self) -> str:
@@ -463,4 +464,5 @@ def _units(term: Term, order: int) -> int:
     with localcontext(_CONTEXT):
         divergence = term.divergence(Decimal(order) / ORDER_UNITS)
         units = divergence * CURVE_UNITS + _SLACK
+        # R is never below 0, but it may be computed so, within its error.
         return max(0, int(units.to_integral_value(ROUND_CEILING)))
