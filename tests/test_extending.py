@@ -103,7 +103,7 @@ def test_the_intervals_hold_the_true_shares_as_often_as_they_say(followed):
 
 def test_it_is_stored_replayed_and_loaded(followed):
     with sf.Publisher(
-        followed.source, ledger=followed.folder / "budget.db", account="visits"
+        followed.source, ledger=followed.folder / "sfumato.db", account="visits"
     ) as publisher:
         spent = publisher.account.spent
         again = publisher.release(followed.question, epsilon="0.5")
@@ -117,13 +117,16 @@ def test_it_is_stored_replayed_and_loaded(followed):
 
 def test_a_question_is_the_same_however_its_numbers_are_written(followed):
     """Asked with 4, its answer is stored, signed and read back with 4.0."""
+    # Beside another ledger that paid for these persons, the account would be warned of.
+    folder = followed.folder / "signed"
+    folder.mkdir()
     with sf.Publisher(
-        followed.source, ledger=followed.folder / "signed.db", account="visits", budget="1"
+        followed.source, ledger=folder / "signed.db", account="visits", budget="1"
     ) as publisher:
         publisher.ledger.signer(create=True)
         release = publisher.release(type(followed.question)("wait", target=4), epsilon="1")
         assert publisher.release(type(followed.question)("wait", target=4.0), epsilon="1").replayed
-        loaded = sf.load(release.save(followed.folder / "signed.json"))
+        loaded = sf.load(release.save(folder / "signed.json"))
         assert verify(loaded, publisher.ledger).ok
     assert standing(loaded).startswith("signed with the key")
 

@@ -110,9 +110,12 @@ def test_streams_count_some_rows_of_the_whole_stream() -> None:
         total = stream.push(2, persons=["a", "b"])
         release = stream.history()
     assert said in f"of {total.about}"
-    assert "the first 3 rows of the whole stream are counted" in release.guarantee.counted
     assert (
-        "the first 3 rows of the whole stream"
+        "The first 3 rows of each person in the whole stream are counted"
+        in release.guarantee.counted
+    )
+    assert (
+        "The first 3 rows of each person in the whole stream"
         in json.loads(to_bytes(release))["guarantee"]["counted"]
     )
     assert accuracy_sentence(release).startswith(
@@ -174,7 +177,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
         in sf.load(fixtures / "histogram.json").guarantee.counted
     )
     stream = sf.load(fixtures / "stream-finished.json")
-    assert "the first 3 rows of the whole stream" in stream.guarantee.counted
+    assert "The first 3 rows of each person in the whole stream" in stream.guarantee.counted
     assert "in the whole stream" in accuracy_sentence(stream)
     quantiles = sf.load(fixtures / "quantiles.json")
     assert quantiles.known is None
