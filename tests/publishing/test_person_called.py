@@ -109,7 +109,7 @@ def test_a_stream_goes_on_under_another_name(tmp_path: Path) -> None:
             history = stream.history()
         assert verify(history, pub.ledger).ok
     assert history.about == "the rows counted (at most 3 per rider in the whole stream)"
-    assert "Of each rider the first 3 rows" in history.guarantee.counted
+    assert "The first 3 rows of each rider" in history.guarantee.counted
 
 
 def test_answers_that_call_persons_otherwise_are_reconciled() -> None:

@@ -430,7 +430,7 @@ def test_plans_and_commands_ask_for_persons(
     total = ["sum", *asked[1:], "--person", "rider", "--per", "person", "--clip", "0:50"]
     assert run([*total, "--ledger", "c.db", *paid]) == 0
     assert json.loads(capsys.readouterr().out)[0]["scale"]["upper"] == 50
-    assert run([*asked, "--per", "person", *paid]) == 2
+    assert run([*asked, "--per", "person", "--ledger", "d.db", *paid]) == 2
     assert "no column names them" in capsys.readouterr().err
 
 
