@@ -431,7 +431,7 @@ def test_plans_and_commands_ask_for_persons(
     assert run([*total, "--ledger", "c.db", *paid]) == 0
     assert json.loads(capsys.readouterr().out)[0]["scale"]["upper"] == 50
     assert run([*asked, "--per", "person", "--ledger", "d.db", *paid]) == 2
-    assert "no column names them" in capsys.readouterr().err
+    assert "no column names the persons" in capsys.readouterr().err
 
 
 def test_a_missing_value_may_stand_for_one(tmp_path: Path) -> None:
