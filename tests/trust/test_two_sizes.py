@@ -110,7 +110,10 @@ def one_run(folder: Path, number: int, page: bool = False) -> tuple[Fields, sf.R
 
     They come from Python, the command line, JSON, the log, and pages.
     """
-    plan, out, book = folder / "plan.toml", folder / "out", folder / f"{number:02d}.db"
+    plan, out = folder / "plan.toml", folder / "out"
+    # In a folder of its own: a new account is warned of one beside it.
+    book = folder / f"{number:02d}" / "b.db"
+    book.parent.mkdir()
     plan.write_text(PLAN, encoding="utf-8")
     with sf.Publisher(
         sf.source(folder / "visits.parquet", DOMAIN), ledger=book, account="python", budget=1

@@ -37,7 +37,9 @@ def lead(book: Book) -> list[object]:
             with book.reserve(account, key, asked, cost, more.pop("note", ""), **more) as hold:
                 seen.extend([constant(hold.entry), hold.store(b"answer"), hold.store(b"again")])
         except (BudgetExceeded, UsageError, LedgerError) as error:
-            seen.append((type(error), re.sub(r"since \S+", "since", str(error.args[1:]))))
+            seen.append(
+                (type(error), re.sub(r"since [-\d]+, [\d:]+", "since", str(error.args[1:])))
+            )
 
     for key in ("k", None, None, "k"):  # the last two are replayed
         spend("a", key, note=SIGNS, lease=12.5)
@@ -221,8 +223,13 @@ def test_a_seed_is_in_no_file_of_the_server_but_its_log_once_it_is_answered(
 
         def files_with(seed: bytes) -> list[Path]:
             server.execute("CHECKPOINT")
-            files = [path for path in Path(folder, "base").rglob("*") if path.is_file()]
-            return [path for path in files if seed in path.read_bytes()]
+            return [path for path in Path(folder, "base").rglob("*") if holds(path, seed)]
+
+        def holds(path: Path, seed: bytes) -> bool:
+            try:
+                return path.is_file() and seed in path.read_bytes()
+            except FileNotFoundError:
+                return False  # the server removes files of its own at any time
 
         with Book(open_store()) as book:
             book.open_account("a", "pure", (9, 0))
