@@ -37,6 +37,12 @@ def test_an_account_is_opened_listed_and_verified(sfumato: Run) -> None:
     assert sfumato("ledger", "show", "--ledger", "none.db")[0] == 5
 
 
+def test_a_target_that_is_refused_leaves_no_ledger(sfumato: Run) -> None:
+    paid = ("--rho", "0.5", "--widens-to", "5.2,1e-6", "--ledger", "new.db")
+    assert "would not fit" in sfumato("ledger", "init", "a", *paid)[2]
+    assert not Path("new.db").exists()
+
+
 def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(
     sfumato: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -277,8 +277,9 @@ def init(
     """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     total = _composed(total, composition, widens_to)
+    # Before the ledger is made: a target that is refused leaves none.
+    terms = stated_terms(total)
     with opened(ledger, create=True) as book:
-        terms = stated_terms(total)
         opened_account = book.open_account(account, rule_of(total), total_of(total), terms)
     _show([opened_account], ACCOUNT, as_json, ONLY_IN_JSON)
 
