@@ -27,7 +27,7 @@ No trusted curator  ``BPM``, ``MultivariateLaplace``, ``PrivateKMeans``
 ``help(sf.Histogram)`` explains one of them.
 """
 
-from sfumato.basics.lazily import attached
+from sfumato.basics import attached
 
 _QUANTILES = 'Write sf.Quantiles("age", at=[0.5])'
 _COUNTS = 'Write sf.Histogram("ward"), with several axes for a cross table'

@@ -18,12 +18,12 @@ from sfumato.answers import (
     error_probability,
     register,
 )
-from sfumato.basics.numbers import Exactly, sidak
+from sfumato.basics import Exactly, sidak
 from sfumato.data.columns import text_of
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.data.registry import register_reader
 from sfumato.domain import Cube, Domain, GridAxis, LabelAxis, Lattice
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import (
     CentralMeasure,
     Guarantee,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.basics.numbers import Array, Exactly, as_floats
+from sfumato.basics import Array, Exactly, as_floats
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
 from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError

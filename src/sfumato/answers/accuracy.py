@@ -14,15 +14,15 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
-from sfumato.basics.numbers import (
+from sfumato.basics import (
     EPSILON_UNITS,
     RHO_UNITS,
     Exactly,
+    ExplainedStruct,
     fraction,
     least_whole,
     positive,
 )
-from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
 from sfumato.privacy import (

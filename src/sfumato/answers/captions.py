@@ -14,7 +14,7 @@ from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import ExplainedStruct
 from sfumato.domain import (
     BinsAndMissing,
     Domain,

@@ -9,7 +9,7 @@ from typing import TypeVar, get_origin
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import fraction
+from sfumato.basics import fraction
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import DROPPED, Cube, Domain, EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
-from sfumato.mechanisms.thresholds import KeyRule
+from sfumato.mechanisms import KeyRule
 from sfumato.privacy import StackedNorm, Unit
 
 # --- one whole number for each person -------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.answers.estimate import reach_text
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 
 ALL = "all"
 """What a row or column of sums is called."""

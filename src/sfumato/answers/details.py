@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.basics.text import plain
+from sfumato.basics import plain
 
 
 class Details:

@@ -19,9 +19,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.basics.buffers import array_of, is_valid, ndarray_of
-from sfumato.basics.numbers import Array, Exactly, probability
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import (
+    Array,
+    Exactly,
+    ExplainedStruct,
+    array_of,
+    is_valid,
+    ndarray_of,
+    probability,
+)
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.answers.captions import Captions
-from sfumato.basics.buffers import Column, array_of, column_of, table_of
-from sfumato.basics.lazily import Deferred
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import Kind, Table, cell
+from sfumato.basics import Array, Column, Deferred, Kind, Table, array_of, cell, column_of, table_of
 from sfumato.domain import BinsAndMissing, Lattice, LatticeAxis
 from sfumato.errors import UsageError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sfumato.basics.numbers import Array
+    from sfumato.basics import Array
 
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
 """Axes to draw on: one, or as many as there are panels."""

@@ -9,12 +9,9 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.estimate import error_probability, half_width_text
-from sfumato.basics.numbers import Exactly, sidak
-from sfumato.basics.structs import ExplainedStruct
-from sfumato.basics.text import card, facts, line
+from sfumato.basics import Exactly, ExplainedStruct, card, facts, line, sidak
 from sfumato.errors import UsageError, explained_methods
-from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.mechanisms import CountLaw, KeyLaw
 from sfumato.privacy import CentralMeasure, Unit, belief, counted_rows, not_counted, scope
 
 P = TypeVar("P", bound="Preview")

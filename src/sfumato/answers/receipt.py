@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from typing import NamedTuple
 
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import ExplainedStruct
 from sfumato.errors import UsageError, explained_methods, printable
 from sfumato.privacy import CentralMeasure, measure_of
 

@@ -18,7 +18,7 @@ from sfumato.answers.codec import DECODERS, from_plain
 from sfumato.answers.installed import Declared, declared
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
-from sfumato.basics.lazily import imported, listed
+from sfumato.basics import imported, listed
 from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
 from sfumato.privacy import Proof
 

@@ -20,12 +20,23 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.details import Details, names_in_details
 from sfumato.answers.estimate import error_probability, reach_text, to_meaningful_digits
 from sfumato.answers.receipt import LATER, Receipt
-from sfumato.basics.files import write_bytes
-from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.basics.structs import ExplainedStruct
-from sfumato.basics.text import Kind, Table, card, grid, line, paragraph, plain, text_grid
+from sfumato.basics import (
+    Array,
+    Exactly,
+    ExplainedStruct,
+    Kind,
+    Table,
+    card,
+    grid,
+    line,
+    paragraph,
+    plain,
+    sidak,
+    text_grid,
+    write_bytes,
+)
 from sfumato.errors import UsageError, explained_methods, not_saved, printable
-from sfumato.mechanisms.bounded_noise import CountLaw
+from sfumato.mechanisms import CountLaw
 from sfumato.privacy import CentralMeasure, Guarantee, MetricDP
 
 if TYPE_CHECKING:

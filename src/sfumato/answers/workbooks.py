@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from sfumato.answers.cross_tables import CrossTable, reading
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import Kind
+from sfumato.basics import Array, Kind
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

@@ -48,8 +48,8 @@ from sfumato.audit.runs import (
     support,
     with_draw,
 )
-from sfumato.basics.numbers import least_whole
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, Selection
+from sfumato.basics import least_whole
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, Selection
 from sfumato.privacy import ZCDP, CentralMeasure
 
 Kind: TypeAlias = Literal["published", "test", "choice"]

@@ -38,8 +38,8 @@ from sfumato.audit.runs import (
     support,
     with_draw,
 )
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.basics import Array
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy import ApproxDP, CentralMeasure
 
 REACH = 40.0

@@ -45,8 +45,8 @@ from sfumato.audit.runs import (
     support,
     with_draw,
 )
-from sfumato.basics.numbers import root
-from sfumato.mechanisms.noise import Law
+from sfumato.basics import root
+from sfumato.mechanisms import Law
 from sfumato.privacy import ZCDP, CentralMeasure
 
 FAR = 1000

@@ -56,9 +56,8 @@ from sfumato.audit.runs import (
     run_script,
     with_draw,
 )
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.bounded_noise import TruncatedLaplace
-from sfumato.mechanisms.noise import DiscreteGaussian, Law
+from sfumato.basics import Array
+from sfumato.mechanisms import DiscreteGaussian, Law, TruncatedLaplace
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure
 
 # --- residuals ------------------------------------------------------------------------------------

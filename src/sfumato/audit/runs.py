@@ -22,21 +22,25 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers import AnyQuestion, Counts, Needs, Release, ShownKeys, to_bytes
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.packed_counts import RowForm, empty_counts
 from sfumato.data.selecting import keys_of_groups
 from sfumato.domain import Cube, Domain, KeyAxis, KeyList, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
-from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
-from sfumato.mechanisms.noise import (
+from sfumato.mechanisms import (
+    KEY,
+    ROWS_OF_KEY,
+    CountLaw,
     DiscreteGaussian,
     DiscreteLaplace,
     Drawn,
+    KeyRule,
     Law,
     Script,
     Selection,
+    TruncatedGeometric,
+    TruncatedLaplace,
 )
-from sfumato.mechanisms.thresholds import KEY, ROWS_OF_KEY, KeyRule, TruncatedGeometric
 from sfumato.privacy import CentralMeasure, Unit
 from sfumato.questions.counters.mechanism import CounterMechanism
 from sfumato.questions.counters.tree import ElderTree

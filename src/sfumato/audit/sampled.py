@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.audit.runs import Draws, Mechanism, Published, Rows
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.random.bits import Bits, current
 
 CONFIDENCE = 0.999

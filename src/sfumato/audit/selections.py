@@ -36,7 +36,7 @@ from sfumato.audit.runs import (
     log_sum,
     of_question,
 )
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Domain, EdgesAxis, Lattice
 from sfumato.privacy import ZCDP, CentralMeasure, Unit
 from sfumato.questions.histogram import Histogram

@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
 from sfumato.domain import LatticeAxis

@@ -11,7 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.scales import CONFIDENCE
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 
 LONGITUDE = frozenset({"lon", "lng", "long", "longitude"})
 LATITUDE = frozenset({"lat", "latitude"})

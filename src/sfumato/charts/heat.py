@@ -13,13 +13,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import Table, merge, runs
 from sfumato.domain import LatticeAxis
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.bounded_noise import CountLaw
+    from sfumato.mechanisms import CountLaw
     from sfumato.privacy import Guarantee
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up

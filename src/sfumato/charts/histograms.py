@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import heat, scales, style
 from sfumato.charts.scales import (
     Table,
@@ -33,8 +33,7 @@ from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
-    from sfumato.mechanisms.bounded_noise import CountLaw
-    from sfumato.mechanisms.thresholds import KeyLaw
+    from sfumato.mechanisms import CountLaw, KeyLaw
     from sfumato.privacy import Guarantee
     from sfumato.questions.histogram.release import CountsTable
 

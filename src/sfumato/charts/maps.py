@@ -31,7 +31,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import geography, scales, style
 from sfumato.charts.geography import Extent
 from sfumato.charts.scales import ALPHA, CONFIDENCE, limit_note, runs

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import style
 
 if TYPE_CHECKING:

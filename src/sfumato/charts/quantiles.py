@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
 from sfumato.domain import GridAxis

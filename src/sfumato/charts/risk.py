@@ -13,7 +13,7 @@ from sfumato.charts import style
 
 if TYPE_CHECKING:
     from sfumato.answers import Panels
-    from sfumato.basics.numbers import Array
+    from sfumato.basics import Array
     from sfumato.risk import Choice
 
 TIGHT = style.SERIES[0]

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from sfumato.basics.numbers import Array, sidak
+from sfumato.basics import Array, sidak
 from sfumato.charts import style
 from sfumato.charts.style import plain, short, thin
 from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, LabelAxis, LatticeAxis
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.colorbar import Colorbar
     from matplotlib.colors import LogNorm
 
-    from sfumato.mechanisms.bounded_noise import CountLaw
+    from sfumato.mechanisms import CountLaw
     from sfumato.questions.histogram.release import CountsTable
 
 

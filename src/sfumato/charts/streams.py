@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import style
 from sfumato.domain import parse
 from sfumato.errors import UsageError

@@ -25,8 +25,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import blended_transform_factory
 
 from sfumato.answers import Panels, Release
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import LONGEST_LABEL, number, plain, tamed_lines
+from sfumato.basics import LONGEST_LABEL, Array, number, plain, tamed_lines
 from sfumato.charts.margins import Margins
 from sfumato.charts.vector import (
     BASE,

@@ -22,8 +22,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import tamed_lines
+from sfumato.basics import Array, tamed_lines
 from sfumato.charts.geography import KM_PER_DEGREE
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.answers import Panels, Release, stored_releases, to_bytes
-from sfumato.basics.processes import thread_limit
+from sfumato.basics import thread_limit
 from sfumato.charts import style
 
 LEAST_ORDERS = 20

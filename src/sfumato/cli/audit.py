@@ -219,7 +219,7 @@ def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
 
 def _draws(name: str, sizes: Sizes) -> Figure:
     """Draw noise of one law."""
-    from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+    from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
     from sfumato.random.bits import current
 
     law = DiscreteLaplace(SCALE) if name == "Laplace" else DiscreteGaussian(SCALE**2)

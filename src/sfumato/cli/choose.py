@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from sfumato.answers import Within
-from sfumato.basics.numbers import fraction, positive, probability
+from sfumato.basics import fraction, positive, probability
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     COST,

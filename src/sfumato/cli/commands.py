@@ -102,7 +102,7 @@ def own_questions() -> dict[str, str]:
     dict
         From command name to "module:class".
     """
-    from sfumato.basics.lazily import listed
+    from sfumato.basics import listed
 
     places = {}
     for name, place in listed("sfumato.questions").items():
@@ -193,7 +193,7 @@ class LazyGroup(click.Group):
         if cmd_name not in {*own, *outside}:
             return None
         from sfumato.answers import registry
-        from sfumato.basics.lazily import described
+        from sfumato.basics import described
         from sfumato.cli.question_command import command_of
 
         if cmd_name in own:
@@ -217,7 +217,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for --help, without importing any."""
-        from sfumato.basics.lazily import described
+        from sfumato.basics import described
         from sfumato.errors import printable
 
         own = {name: text for name, (_, text) in COMMANDS.items()}

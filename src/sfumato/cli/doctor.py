@@ -124,7 +124,7 @@ def _randomness() -> str:
     """Draw noise twice: the draws must differ, and their spread must be that of the law."""
     from fractions import Fraction
 
-    from sfumato.mechanisms.noise import DiscreteLaplace
+    from sfumato.mechanisms import DiscreteLaplace
     from sfumato.random.bits import current
 
     law = DiscreteLaplace(Fraction(10))

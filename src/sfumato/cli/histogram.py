@@ -22,8 +22,7 @@ from sfumato.answers import (
     listed_question,
     tag_of,
 )
-from sfumato.basics.lazily import listed
-from sfumato.basics.numbers import positive
+from sfumato.basics import listed, positive
 from sfumato.cli.options import Reading
 from sfumato.cli.output import emit_json, prose, talk
 from sfumato.cli.parsing import parse_allocation, parse_shares
@@ -32,7 +31,7 @@ from sfumato.cli.publishing import Forms, PublishSettings, made, publish
 from sfumato.cli.question_command import BINS, WIDTH, Fields, Form, Wording, worded_command
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
-from sfumato.mechanisms.thresholds import RULES
+from sfumato.mechanisms import RULES
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.question import CountedThings
 

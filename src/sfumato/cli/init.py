@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import click
 import msgspec
 
-from sfumato.basics.files import write_bytes
-from sfumato.basics.numbers import positive
+from sfumato.basics import positive, write_bytes
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,

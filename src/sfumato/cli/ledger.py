@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.basics.text import several
+from sfumato.basics import several
 from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
     LEDGER,

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import pictures
-from sfumato.basics.numbers import Array, float_of_text
+from sfumato.basics import Array, float_of_text
 from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
     COLUMNS,

@@ -17,8 +17,7 @@ import click
 import msgspec
 from msgspec.structs import FieldInfo
 
-from sfumato.basics.numbers import MOST_DIGITS, float_of_text, whole_of_text
-from sfumato.basics.text import kind_of
+from sfumato.basics import MOST_DIGITS, float_of_text, kind_of, whole_of_text
 from sfumato.cli.layers import GroupedOption
 from sfumato.cli.output import talk
 from sfumato.cli.paths import FileOrFolder, NewFile, NewFolder, Picture, SourceFile

@@ -32,7 +32,7 @@ from sfumato.answers import (
     which_answers,
     without_edges,
 )
-from sfumato.basics.text import Kind, cell
+from sfumato.basics import Kind, cell
 from sfumato.errors import printable, printable_lines
 from sfumato.privacy import Guarantee, common_cost
 

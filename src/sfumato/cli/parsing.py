@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from sfumato.basics.numbers import float_of_text, fraction, positive, whole_of_text
+from sfumato.basics import float_of_text, fraction, positive, whole_of_text
 from sfumato.domain import (
     Axis,
     Categories,

@@ -16,8 +16,7 @@ from typing import TypeAlias
 import click
 
 from sfumato.answers import Release, discover, load
-from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
-from sfumato.basics.text import several
+from sfumato.basics import DATABASE, is_database, is_folder, several, write_bytes
 from sfumato.cli.output import talk
 from sfumato.data.addresses import Address, read
 from sfumato.data.readers.files import files_of, is_local, local

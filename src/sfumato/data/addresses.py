@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote, urlencode
 
-from sfumato.basics.text import is_clear, kind_of, public_place, require_clear
+from sfumato.basics import is_clear, kind_of, public_place, require_clear
 from sfumato.errors import UsageError, printable
 
 Kind: TypeAlias = Literal["postgresql", "duckdb"]

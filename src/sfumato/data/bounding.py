@@ -90,7 +90,7 @@ import numpy as np
 from msgspec import UNSET, structs
 
 from sfumato.answers import Needs
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.hashing import KeyedHash
 from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells

@@ -29,8 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics.buffers import array_of, is_valid, ndarray_of
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array, array_of, is_valid, ndarray_of
 from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
 from sfumato.data.dates import is_moments, local, zoned_moments
 from sfumato.data.keys import KeyNumbers

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers import Needs
-from sfumato.basics.numbers import Array
-from sfumato.basics.processes import thread_limit
+from sfumato.basics import Array, thread_limit
 from sfumato.data.bounding import fresh_key
 from sfumato.data.cells import RowLocator
 from sfumato.data.fields import sentence

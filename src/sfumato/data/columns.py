@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics.buffers import is_valid, ndarray_of
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array, is_valid, ndarray_of
 from sfumato.data.dates import times_of
 from sfumato.domain import (
     MICROSECONDS_A_DAY,

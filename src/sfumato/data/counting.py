@@ -61,7 +61,7 @@ def count(
         As ``Source.require``; or if the file turns out to be damaged further on.
     """
     # Loaded when data are counted, and not with the package.
-    from sfumato.basics.processes import thread_limit
+    from sfumato.basics import thread_limit
     from sfumato.data.bounding import fresh_key
     from sfumato.data.priorities import chosen_by
     from sfumato.data.scan import cubes_of_pieces

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import (
     BLANKS,
     MICROSECONDS_A_DAY,

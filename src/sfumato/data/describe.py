@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.columns import numbers
 from sfumato.data.fields import TextFile
 from sfumato.data.options import NO_OPTIONS, FileOptions

@@ -47,8 +47,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.basics.buffers import binary_of, is_true, without
-from sfumato.basics.text import several
+from sfumato.basics import binary_of, is_true, several, without
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.dates import (
     MOMENT,

@@ -25,8 +25,7 @@ import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import DTypeLike
 
-from sfumato.basics.buffers import array_of, ndarray_of
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array, array_of, ndarray_of
 from sfumato.random.streams import Macs, padded_words
 
 _LEAST_BYTES = 2**22  # numpy asks for huge pages from this size on

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.columns import decoded, dictionary_of, text_of
 from sfumato.domain import DROPPED, Cube, KeyAxis, KeyColumn, KeyList, Label
 from sfumato.errors import UsageError

@@ -22,9 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers import Needs
-from sfumato.basics.buffers import array_of, is_valid, ndarray_of
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import agreeing, several
+from sfumato.basics import Array, agreeing, array_of, is_valid, ndarray_of, several
 from sfumato.data.bounding import CellBounder
 from sfumato.data.cells import CellsOfColumn, cells_of
 from sfumato.data.columns import dictionary_of, numbers, values_of

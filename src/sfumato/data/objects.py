@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.dates import is_moments, of_objects
 from sfumato.data.fields import declared, unlisted_number, whole_label
 from sfumato.data.hashing import OBJECT

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from sfumato.answers import Needs, Summed
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import DENSE_LIMIT, DROPPED, WIDE_CELLS, Cube, Lattice, LatticeAxis
 
 # --- packing --------------------------------------------------------------------------------------

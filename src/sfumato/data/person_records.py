@@ -51,7 +51,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from sfumato.answers import Counted
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.external_partitions import (
     N_PARTITIONS,
     PARTITION_BITS,

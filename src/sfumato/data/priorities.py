@@ -66,8 +66,7 @@ import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.answers import Needs
-from sfumato.basics.buffers import array_of, is_valid, ndarray_of, without
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array, array_of, is_valid, ndarray_of, without
 from sfumato.data.columns import TICKS_A_SECOND, decoded, numbers
 from sfumato.data.dates import times_of
 from sfumato.data.hashing import (

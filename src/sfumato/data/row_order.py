@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.hashing import KeyedHash, Scratch
 
 _ROWS_AT_ONCE = 2**15

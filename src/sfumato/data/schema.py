@@ -366,7 +366,7 @@ class Requirements:
 
     def check(self, needs: Sequence[Needs]) -> None:
         """Refuse a table on which the needs cannot be counted; see ``Source.require``."""
-        from sfumato.basics.processes import thread_limit
+        from sfumato.basics import thread_limit
         from sfumato.data.external_partitions import memory_limit
 
         thread_limit()  # a bad number is refused now, and not after the charge

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.answers import Needs, ShownKeys
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.data.reader import guarded
 from sfumato.data.source import Source
 from sfumato.domain import Cube, LabelAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, KeyRule
+from sfumato.mechanisms import KEY, NOISY_ROWS, KeyRule
 
 
 def select(

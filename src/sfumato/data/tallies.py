@@ -30,7 +30,7 @@ import numpy as np
 from msgspec import UNSET, structs
 
 from sfumato.answers import Needs
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.bounding import Bounder, CellBounder, CellChoice, LimitedRows, LimitsByCell
 from sfumato.data.external_partitions import Records
 from sfumato.data.packed_counts import (

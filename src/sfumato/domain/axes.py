@@ -18,7 +18,7 @@ from sfumato.domain.times import CalendarField, TimeUnit
 from sfumato.errors import InternalError
 
 if TYPE_CHECKING:
-    from sfumato.basics.numbers import Array
+    from sfumato.basics import Array
 
 Label: TypeAlias = "str | int | bool"
 MOST_KEYS = 2**40

@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import DROPPED, GridAxis, Label, Lattice
 from sfumato.errors import InternalError, UsageError, printable

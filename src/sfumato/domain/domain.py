@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import ExplainedStruct
 from sfumato.basics.text import card, structs
 from sfumato.domain.calendar import Hour, Month, Week, Weekday, Year
 from sfumato.domain.categories import Categories, Level, Listed, check_column, no_axis, no_domain

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
-from sfumato.basics.lazily import Deferred
+from sfumato.basics import Deferred
 from sfumato.domain.axes import DROPPED, MOST_KEYS, AxisCells, KeyAxis, Label, LabelAxis
 from sfumato.domain.scale import AxisKind, Scale, ValueKind, scale_of
 from sfumato.domain.times import TimeUnit
@@ -23,7 +23,7 @@ from sfumato.errors import UsageError, not_saved
 if TYPE_CHECKING:
     import numpy as np
 
-    from sfumato.basics.numbers import Array
+    from sfumato.basics import Array
 else:
     np = Deferred("numpy")
 
@@ -210,7 +210,7 @@ class GridAxis(
 
         Rounding is off by at most 4 ulp of the largest bound, so the double lies within 8 of them.
         """
-        from sfumato.basics.numbers import roots
+        from sfumato.basics import roots
 
         above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
         return roots(lambda at: self.locate(at) >= index, below, above, 64)[1]

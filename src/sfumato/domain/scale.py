@@ -14,13 +14,13 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from sfumato.basics.numbers import float_of_text
+from sfumato.basics import float_of_text
 from sfumato.domain import times
 from sfumato.domain.times import TimeUnit
 from sfumato.errors import BoundsRequired, UsageError, shown
 
 if TYPE_CHECKING:
-    from sfumato.basics.numbers import Array
+    from sfumato.basics import Array
 
 AxisKind: TypeAlias = Literal["number", "date", "time", "label", "key"]
 ValueKind: TypeAlias = Literal["number", "boolean", "text", "time"]

@@ -17,9 +17,7 @@ from pathlib import Path
 from secrets import token_bytes as random_bytes
 from types import TracebackType
 
-from sfumato.basics import signing
-from sfumato.basics.processes import renewed_in_children
-from sfumato.basics.text import kind_of
+from sfumato.basics import kind_of, renewed_in_children, signing
 from sfumato.errors import LedgerError, UsageError, explained
 from sfumato.ledger import charge, journal, refusals, stream_record
 from sfumato.ledger.anchor import Anchor, hash_of

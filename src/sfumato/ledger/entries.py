@@ -26,8 +26,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from sfumato.basics.numbers import EPSILON_UNITS, Exactly, rounded
-from sfumato.basics.text import several
+from sfumato.basics import EPSILON_UNITS, Exactly, rounded, several
 from sfumato.errors import explained_methods
 from sfumato.privacy.composition import (
     Composition,

@@ -10,7 +10,7 @@ import json
 from fractions import Fraction
 from functools import lru_cache
 
-from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
+from sfumato.basics import EPSILON_UNITS, RHO_UNITS
 from sfumato.errors import UsageError
 from sfumato.ledger.entries import NOTHING, Amount, Curve, MaybeCurve, curves_of, state_of
 from sfumato.privacy.composition import Composition, State, plus

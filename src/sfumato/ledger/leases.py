@@ -20,7 +20,7 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
-from sfumato.basics.processes import renewed_in_children
+from sfumato.basics import renewed_in_children
 from sfumato.ledger.entries import Entry
 from sfumato.ledger.store import NewCharge
 

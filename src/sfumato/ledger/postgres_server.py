@@ -38,9 +38,7 @@ from importlib import resources
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from sfumato.basics.lazily import Deferred
-from sfumato.basics.processes import renewed_in_children
-from sfumato.basics.text import require_clear
+from sfumato.basics import Deferred, renewed_in_children, require_clear
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.sql import Ask, Row
 from sfumato.ledger.sqlite_file import Turns

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn
-from sfumato.basics.numbers import Array, Number, decimal, positive
+from sfumato.basics import Array, Number, decimal, positive
 from sfumato.errors import Infeasible, UsageError, explained_methods, shown
 from sfumato.local.cells import Cells, CellSampler
 from sfumato.local.constants import (

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import as_floats
+from sfumato.basics import as_floats
 from sfumato.domain import Interval
 from sfumato.errors import BoundsRequired, DataError, UsageError
 from sfumato.local.bpm import BPM

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn, drawn_panels
+from sfumato.basics import Array, Exactly, probability
 from sfumato.basics.kmeans import assign, kmeans, sse
-from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.local.constants import Floats
 from sfumato.local.normal_clusters import NoiseLaw
 

@@ -21,8 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import Array, Number, decimal, positive
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import Array, ExplainedStruct, Number, decimal, positive
 from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.local.cells import CHUNK, Cells, CellSampler
 from sfumato.local.constants import Floats

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.local.constants import Floats
 from sfumato.local.normal_clusters import Clusters, NoiseLaw, even_density
 

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn
+from sfumato.basics import Array, Exactly, decimal, positive, several
 from sfumato.basics.kmeans import kmeans, sse
-from sfumato.basics.numbers import Array, Exactly, decimal, positive
-from sfumato.basics.text import several
 from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM, centre_reports
 from sfumato.local.constants import Floats, variance

@@ -6,3 +6,7 @@ several scales. ``thresholds`` selects keys that were not known beforehand, ``ga
 Gaussian noise. ``selection`` chooses one edge of an axis at a given rank, ``jointexp`` several at
 once, and ``joint_total`` several beside a noisy number of rows.
 """
+
+from sfumato.basics.lazily import attached
+
+__getattr__, __dir__, __all__ = attached(__name__)

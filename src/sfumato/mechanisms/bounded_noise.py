@@ -43,7 +43,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, decimal, least_whole
+from sfumato.basics import Array, decimal, least_whole
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, IntegerLaw, Law
 from sfumato.privacy import ApproxDP, CentralMeasure, Unit

@@ -58,7 +58,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import Array, least_whole, root
+from sfumato.basics import Array, least_whole, root
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, IntegerLaw
 from sfumato.privacy import ApproxDP, Neighbours

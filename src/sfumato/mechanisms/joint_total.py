@@ -37,7 +37,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, decimal, positive
+from sfumato.basics import Array, decimal, positive
 from sfumato.errors import UsageError
 from sfumato.mechanisms.jointexp import (
     JointLaw,

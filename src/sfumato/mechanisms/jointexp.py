@@ -46,7 +46,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, decimal, positive
+from sfumato.basics import Array, decimal, positive
 from sfumato.errors import Infeasible, InternalError, UsageError
 from sfumato.mechanisms.noise import Script, Selection
 from sfumato.mechanisms.selection import Ranks, common_denominator, joint_sensitivity

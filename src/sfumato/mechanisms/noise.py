@@ -69,7 +69,7 @@ from typing import Literal, Protocol, TypeAlias, final
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array, decimal
+from sfumato.basics import Array, decimal
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random import bits, discrete
 

@@ -63,7 +63,7 @@ from typing import TypeAlias, overload
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array, least_whole
+from sfumato.basics import Array, least_whole
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 

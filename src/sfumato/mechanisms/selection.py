@@ -39,7 +39,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, Exactly, decimal, positive, probability
+from sfumato.basics import Array, Exactly, decimal, positive, probability
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Script, Selection
 from sfumato.privacy import Unit

@@ -64,7 +64,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.basics.numbers import Array, decimal
+from sfumato.basics import Array, decimal
 from sfumato.errors import InternalError, UsageError, nearest, shown
 from sfumato.mechanisms.gaussian_keys import (
     KeyNoise,

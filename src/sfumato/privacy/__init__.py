@@ -7,6 +7,6 @@ that a release states, and ``belief`` says what it means to somebody who suspect
 here draws noise.
 """
 
-from sfumato.basics.lazily import attached
+from sfumato.basics import attached
 
 __getattr__, __dir__, __all__ = attached(__name__)

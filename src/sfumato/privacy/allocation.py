@@ -11,17 +11,17 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sfumato.basics.numbers import (
+from sfumato.basics import (
     DELTA_UNITS,
     EPSILON_UNITS,
     RHO_UNITS,
     Exactly,
+    ExplainedStruct,
     Number,
     fraction,
     settle,
     split,
 )
-from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 

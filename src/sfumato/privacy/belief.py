@@ -10,7 +10,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from sfumato.basics.numbers import rounded
+from sfumato.basics import rounded
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 

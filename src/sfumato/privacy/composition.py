@@ -88,7 +88,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, decimal, least_whole, units_down
+from sfumato.basics import DELTA_UNITS, EPSILON_UNITS, decimal, least_whole, units_down
 from sfumato.errors import InternalError, UsageError
 from sfumato.privacy.curves import (
     CURVE_UNITS,

@@ -60,7 +60,7 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, units_up
+from sfumato.basics import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, units_up
 from sfumato.errors import InternalError, UsageError
 from sfumato.privacy.measures import (
     LARGEST_EPSILON,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import ExplainedStruct
 from sfumato.errors import explained_methods, printable
 from sfumato.privacy import belief
 from sfumato.privacy.measures import Measure, MetricDP

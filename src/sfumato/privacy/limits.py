@@ -24,7 +24,7 @@ from typing import TypedDict
 
 import msgspec
 
-from sfumato.basics.text import agreeing, several
+from sfumato.basics import agreeing, several
 from sfumato.errors import InternalError, UsageError, shown
 
 MOST = 10**15

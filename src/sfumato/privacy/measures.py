@@ -18,11 +18,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from sfumato.basics.numbers import (
+from sfumato.basics import (
     DELTA_UNITS,
     EPSILON_UNITS,
     RHO_UNITS,
     Exactly,
+    ExplainedStruct,
     Number,
     decimal,
     fraction,
@@ -35,7 +36,6 @@ from sfumato.basics.numbers import (
     units_down,
     units_up,
 )
-from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import InternalError, UsageError, shown
 
 Money: TypeAlias = tuple[int, int]

@@ -10,8 +10,7 @@ from typing import Literal, TypeGuard
 
 import msgspec
 
-from sfumato.basics.structs import ExplainedStruct
-from sfumato.basics.text import plural, several
+from sfumato.basics import ExplainedStruct, plural, several
 from sfumato.domain import Condition, in_words
 from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged

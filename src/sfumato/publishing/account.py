@@ -15,7 +15,7 @@ import msgspec
 
 from sfumato._version import __version__
 from sfumato.answers import Receipt, Release, signed_part
-from sfumato.basics.numbers import Exactly
+from sfumato.basics import Exactly
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms, written

@@ -45,7 +45,7 @@ from sfumato.answers import (
     stored_releases,
     to_bytes,
 )
-from sfumato.basics.lazily import DeferredClass
+from sfumato.basics import DeferredClass
 from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from sfumato.answers import Counts, Needs, ShownKeys
-from sfumato.basics.processes import renewed_in_children
+from sfumato.basics import renewed_in_children
 from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.domain import Cube, Domain, Lattice
 from sfumato.errors import DataError, InternalError
-from sfumato.mechanisms.thresholds import KeyRule
+from sfumato.mechanisms import KeyRule
 from sfumato.privacy import StackedNorm
 from sfumato.random.bits import Bits
 

@@ -43,7 +43,7 @@ from sfumato.answers import (
     kind_of,
     least,
 )
-from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, split
+from sfumato.basics import DELTA_UNITS, EPSILON_UNITS, split
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.privacy import (
     ZCDP,

@@ -19,8 +19,7 @@ from msgspec import UNSET, UnsetType
 
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
 from sfumato.answers import LONGEST, AnyQuestion, Kind, Needs, Question, Within
-from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, require_plan
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import Exactly, ExplainedStruct, GivenNumbers, fraction, positive, require_plan
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
 from sfumato.privacy import (
@@ -38,7 +37,7 @@ from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
 if TYPE_CHECKING:
     from sfumato.questions import tables
 else:
-    from sfumato.basics.lazily import Deferred
+    from sfumato.basics import Deferred
 
     tables = Deferred("sfumato.questions.tables")
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Preview, Within, kind_of
-from sfumato.basics.numbers import decimal
+from sfumato.basics import decimal
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Unit, share

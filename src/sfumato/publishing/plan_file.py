@@ -20,7 +20,7 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Within, from_plain, registry
-from sfumato.basics.numbers import positive, probability
+from sfumato.basics import positive, probability
 from sfumato.data import Source, addresses, source
 from sfumato.data.addresses import of_plan, required_of_plan
 from sfumato.data.options import StatedOptions

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, overload
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Needs, Preview, Question, which_answers
-from sfumato.basics.lazily import Deferred, DeferredClass
-from sfumato.basics.numbers import Exactly
+from sfumato.basics import Deferred, DeferredClass, Exactly
 from sfumato.domain import Axis, Domain, Keys
 from sfumato.errors import UsageError, explained
 from sfumato.privacy import (

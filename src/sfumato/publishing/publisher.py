@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypedDict, TypeVar, Unpac
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked
-from sfumato.basics.lazily import Deferred, DeferredClass
-from sfumato.basics.numbers import Exactly
+from sfumato.basics import Deferred, DeferredClass, Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
 from sfumato.errors import (

@@ -22,8 +22,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import UNREADABLE, Captions, error_probability, from_bytes, to_bytes
-from sfumato.basics.processes import renewed_in_children
-from sfumato.basics.text import several
+from sfumato.basics import renewed_in_children, several
 from sfumato.data.steps import Arrival
 from sfumato.errors import (
     InternalError,

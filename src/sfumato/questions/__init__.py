@@ -15,6 +15,6 @@ The public door, the decoders of plans and releases, the command line, the audit
 read the list of questions. Questions of other packages join it by ``answers.registry``.
 """
 
-from sfumato.basics.lazily import attached
+from sfumato.basics import attached
 
 __getattr__, __dir__, __all__ = attached(__name__)

@@ -41,7 +41,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.basics.numbers import Array, decimal
+from sfumato.basics import Array, decimal
 from sfumato.errors import UsageError
 from sfumato.random.bits import Bits
 from sfumato.random.inversion import Law, Pair, Sampler, exp_minus

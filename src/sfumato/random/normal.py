@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.random.bits import Bits, Words
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from functools import lru_cache
 
 import msgspec
 
-from sfumato.basics.numbers import decimal
+from sfumato.basics import decimal
 from sfumato.errors import InternalError, UsageError
 from sfumato.random.finite import FiniteSampler
 from sfumato.random.inversion import Pair, exp_minus

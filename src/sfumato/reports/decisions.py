@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
-from sfumato.basics.numbers import rounded
+from sfumato.basics import rounded
 from sfumato.charts import style
 from sfumato.local.table import COLUMNS, LocalTable
 from sfumato.privacy import belief

@@ -15,8 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.answers import CountsRelease, Receipt, Release, reach_text, said_once
-from sfumato.basics.numbers import rounded
-from sfumato.basics.text import plain, several
+from sfumato.basics import plain, rounded, several
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sfumato.answers import Release
-from sfumato.basics.text import number, plain
+from sfumato.basics import number, plain
 from sfumato.charts import scales, style
 from sfumato.domain import Lattice, LatticeAxis
 from sfumato.questions.aggregates import AggregateRelease

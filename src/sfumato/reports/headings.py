@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sfumato.answers import Panels, Release
-from sfumato.basics.text import plain
+from sfumato.basics import plain
 from sfumato.charts import worker
 from sfumato.questions.histogram import HistogramRelease
 from sfumato.questions.partition.release import Partition

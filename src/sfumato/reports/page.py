@@ -18,8 +18,7 @@ from typing import Literal, TypeAlias, TypeGuard, TypeVar, get_args
 from markupsafe import Markup
 
 from sfumato.answers import Receipt, Release, standing
-from sfumato.basics.files import write_bytes
-from sfumato.basics.text import page_template
+from sfumato.basics import page_template, write_bytes
 from sfumato.errors import UsageError, explained, shown
 from sfumato.local.clustering import PrivateKMeans
 from sfumato.local.table import LocalTable

@@ -39,8 +39,7 @@ from sfumato.answers import (
     standing,
     without_edges,
 )
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import cell, plain
+from sfumato.basics import Array, cell, plain
 from sfumato.charts import style, worker
 from sfumato.local.clustering import PrivateKMeans
 from sfumato.privacy import ZCDP, common_cost, scope

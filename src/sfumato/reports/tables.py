@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sfumato.answers import Release, first_rows, without_edges
-from sfumato.basics.text import cell
+from sfumato.basics import cell
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,18 +8,18 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.basics.numbers import (
+from sfumato.basics import (
     EPSILON_UNITS,
     RHO_UNITS,
     Exactly,
+    ExplainedStruct,
     fraction,
     least_whole,
     probability,
     root,
 )
-from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import Infeasible, UsageError, explained_methods
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, log_odds, plain_probability
 from sfumato.risk.bounds import Worlds
 from sfumato.risk.membership import (

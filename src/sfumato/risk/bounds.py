@@ -23,8 +23,7 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import Array, Exactly, as_floats, fraction
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import Array, Exactly, ExplainedStruct, as_floats, fraction
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, Unit, group
 from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon

@@ -10,9 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import drawn, drawn_panels
-from sfumato.basics.numbers import Array, Exactly, positive, rounded
-from sfumato.basics.structs import ExplainedStruct
-from sfumato.basics.text import card, facts, line
+from sfumato.basics import Array, Exactly, ExplainedStruct, card, facts, line, positive, rounded
 from sfumato.errors import Infeasible, UsageError, explained, explained_methods, nearest
 from sfumato.privacy import LARGE
 from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from sfumato.basics.numbers import Exactly
+from sfumato.basics import Exactly
 from sfumato.data.options import FileOptions, StatedOptions, file_options, refuse_without_files
 from sfumato.errors import UsageError, explained, shown
 from sfumato.risk import Choice, Choices, choice

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, Exactly, probability, root
+from sfumato.basics import Array, Exactly, probability, root
 from sfumato.errors import Infeasible, InternalError
 
 # --- answers --------------------------------------------------------------------------------------

@@ -39,18 +39,18 @@ import msgspec
 import numpy as np
 from scipy.special import erfc, ndtr, ndtri
 
-from sfumato.basics.numbers import (
+from sfumato.basics import (
     Array,
     Exactly,
+    ExplainedStruct,
     fraction,
     least_whole,
     positive,
     probability,
     root,
 )
-from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import UsageError, explained
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, belief
 
 if TYPE_CHECKING:

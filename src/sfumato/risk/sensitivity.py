@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import Infeasible, explained
 from sfumato.risk.subsets import largest_change, spread, subset_moments
 from sfumato.risk.universe import (

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import InternalError
 from sfumato.risk.universe import Query, log_choose
 

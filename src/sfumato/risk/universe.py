@@ -17,7 +17,7 @@ from typing import Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, runtime
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import Array, Exactly, fraction
+from sfumato.basics import Array, Exactly, fraction
 from sfumato.errors import UsageError, nearest
 
 # --- the universe ---------------------------------------------------------------------------------

@@ -28,9 +28,7 @@ from sfumato.answers import (
     least,
     least_alone,
 )
-from sfumato.basics.numbers import Exactly, decimal, rounded
-from sfumato.basics.structs import ExplainedStruct
-from sfumato.basics.text import card, facts, line
+from sfumato.basics import Exactly, ExplainedStruct, card, decimal, facts, line, rounded
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError, explained, explained_methods
 from sfumato.privacy import CentralMeasure, Unit, belief

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from sfumato.basics.numbers import Array, as_floats
+from sfumato.basics import Array, as_floats
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.sensitivity import FEW

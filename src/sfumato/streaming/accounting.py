@@ -46,7 +46,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, is_whole
+from sfumato.basics import Array, is_whole
 from sfumato.errors import UsageError, explained
 from sfumato.privacy import Neighbours, squared_factor
 from sfumato.streaming.generators import check_deviation

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import numpy as np
 
 from sfumato.answers import drawn
-from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, is_whole, positive, units_up
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import RHO_UNITS, Array, Exactly, ExplainedStruct, is_whole, positive, units_up
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.privacy import ZCDP, fill_docstring
 from sfumato.streaming.generators import (

@@ -20,7 +20,7 @@ from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import UsageError, explained_methods
 from sfumato.streaming.accounting import squared_sensitivity
 from sfumato.streaming.aggregator import Aggregator, State, beyond, check_steps

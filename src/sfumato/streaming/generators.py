@@ -24,8 +24,7 @@ from typing import (
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import Array, ExplainedStruct
 from sfumato.errors import UsageError, explained_methods
 from sfumato.random import current
 from sfumato.random.bits import Derived, secret_key

@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import Array, as_floats
+from sfumato.basics import Array, as_floats
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.streaming.aggregator import Aggregator, State
 from sfumato.streaming.generators import (

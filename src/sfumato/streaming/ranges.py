@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers import Estimate, error_probability
-from sfumato.basics.numbers import Array, Exactly, is_whole
+from sfumato.basics import Array, Exactly, is_whole
 from sfumato.errors import UsageError, explained, explained_methods
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random import current
 from sfumato.random.bits import Bits

@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, TypeVar, overload
 
 import msgspec
 
-from sfumato.basics.numbers import is_whole
+from sfumato.basics import is_whole
 from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState, require

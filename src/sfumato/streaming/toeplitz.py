@@ -46,8 +46,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, is_whole
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import Array, ExplainedStruct, is_whole
 from sfumato.errors import UsageError, explained, explained_methods
 
 # --- the square root ------------------------------------------------------------------------------

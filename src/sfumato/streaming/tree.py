@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.streaming.accounting import squared_tree_sensitivity
 from sfumato.streaming.aggregator import Aggregator, State, check_steps

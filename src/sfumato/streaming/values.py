@@ -30,7 +30,7 @@ import msgspec
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import UsageError
 
 # --- values ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import chain
 from sfumato.answers import listed_question, questions
 from sfumato.audit.subjects import examples, machines
 from sfumato.audit.subjects.subject import Subject
-from sfumato.basics.lazily import listed
+from sfumato.basics import listed
 
 __all__ = ["Subject", "every", "library"]
 

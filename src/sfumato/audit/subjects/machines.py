@@ -32,10 +32,10 @@ from sfumato.audit.subjects.subject import (
     Subject,
     less_noise,
 )
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Domain
 from sfumato.local import BPM, MultivariateLaplace
-from sfumato.mechanisms.noise import DiscreteLaplace, Drawn, Script, Selection
+from sfumato.mechanisms import DiscreteLaplace, Drawn, Script, Selection
 from sfumato.privacy import ZCDP, CentralMeasure, Neighbours, PureDP, Unit
 from sfumato.publishing.publisher import Publisher
 from sfumato.questions.counters.methods import Contribution, toeplitz

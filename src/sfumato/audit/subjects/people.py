@@ -19,7 +19,7 @@ from sfumato.audit.subjects.subject import Subject, less_noise
 from sfumato.data import count as count_rows
 from sfumato.data import source
 from sfumato.domain import MOST_KEYS, Cube, Domain
-from sfumato.mechanisms.thresholds import key_law, law_of_key_counts
+from sfumato.mechanisms import key_law, law_of_key_counts
 from sfumato.privacy import ApproxDP, CentralMeasure, Limits, Unit, stated_limits
 from sfumato.publishing.counting import ReleaseCounts
 from sfumato.questions.histogram import Histogram

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.objects import text
 from sfumato.data.reader import BATCH_ROWS, OPENING, Columns, Piece, RowReader, check_file
 from sfumato.errors import DataError, UsageError

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.basics.buffers import copy_of
+from sfumato.basics import copy_of
 from sfumato.data.columns import text_of
 from sfumato.data.fields import TextFile, common_missing, parsed_column, quick_types
 from sfumato.data.options import TAB, FileOptions, stating

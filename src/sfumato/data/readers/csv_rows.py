@@ -27,7 +27,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import UsageError
 
 LONGEST = 2**20

@@ -38,8 +38,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from sfumato.basics.buffers import array_of, binary_of
-from sfumato.basics.text import kind_of
+from sfumato.basics import array_of, binary_of, kind_of
 from sfumato.data.columns import decoded
 from sfumato.data.fields import parse, text_schema
 from sfumato.data.options import NO_OPTIONS, FileOptions

@@ -44,7 +44,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers import Needs
-from sfumato.basics.text import public_place
+from sfumato.basics import public_place
 from sfumato.data.reader import PASSED_ON, Columns, Reader, kind_of_failure
 from sfumato.data.readers.files import Files, files_of, is_local
 from sfumato.data.readers.spark_package import PROBE, require_package, spark_package
@@ -61,7 +61,7 @@ from sfumato.data.readers.spark_tasks import (
 from sfumato.data.scan import Scan
 from sfumato.domain import Cube, Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
+from sfumato.mechanisms import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy import Unit
 
 if TYPE_CHECKING:

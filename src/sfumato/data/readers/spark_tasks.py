@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers import Needs
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.data.packed_counts import Packing, sums_may_overflow
 from sfumato.data.reader import BATCH_ROWS
 from sfumato.data.scan import Scan, cubes_of_pieces
 from sfumato.domain import DENSE_LIMIT, Cube, KeyColumn, KeyList, Label, Lattice
 from sfumato.errors import InternalError
-from sfumato.mechanisms.thresholds import KEY, KeyRule
+from sfumato.mechanisms import KEY, KeyRule
 
 BUCKETS = 4096
 """Into how many buckets persons are divided: all rows of a bucket go to one task."""

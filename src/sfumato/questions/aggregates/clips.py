@@ -23,8 +23,8 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import Law
+from sfumato.basics import Array
+from sfumato.mechanisms import Law
 from sfumato.questions.aggregates.values import Basis
 from sfumato.questions.histogram.posterior import Prior, drawn_tables
 

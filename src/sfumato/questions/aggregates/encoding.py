@@ -41,10 +41,10 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.answers import Summed
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Cube, EdgesAxis, GridAxis, Interval
 from sfumato.errors import InternalError, UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.aggregates.values import (
     MOST_STEPS,
     MOST_STEPS_SQUARED,

@@ -20,9 +20,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, roots
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import chernoff_half_widths, coupling_slack
+from sfumato.basics import Array, roots
+from sfumato.mechanisms import Law, chernoff_half_widths, coupling_slack
 from sfumato.questions.aggregates.clips import clipped_weights
 from sfumato.questions.aggregates.sum_quantiles import (
     clip_half_widths,

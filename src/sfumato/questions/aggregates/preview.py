@@ -8,11 +8,9 @@ import numpy as np
 from msgspec import UNSET
 
 from sfumato.answers import Preview, error_probability, reach_text
-from sfumato.basics.numbers import Exactly, sidak
-from sfumato.basics.text import number
+from sfumato.basics import Exactly, number, sidak
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyLaw, Law
 from sfumato.questions.aggregates.encoding import Encoding
 from sfumato.questions.aggregates.intervals import (
     clipped_mean_bounds,

@@ -13,17 +13,18 @@ from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 import msgspec
 
 from sfumato.answers import Counts, Needs, PersonStatistic, Question
-from sfumato.basics.numbers import Array, require_numbers, settle
+from sfumato.basics import Array, require_numbers, settle
 from sfumato.domain import Domain, GridAxis, Interval, Lattice, named_axes, require_no_axis
 from sfumato.errors import UsageError, printable, shown
-from sfumato.mechanisms.noise import (
+from sfumato.mechanisms import (
     DiscreteLaplace,
+    KeyLaw,
     Law,
     add_noise,
     count_law,
+    key_law,
     unit_of_table,
 )
-from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,

@@ -15,12 +15,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, Release, cell_columns, drawn, error_probability
-from sfumato.basics.buffers import column_of, table_of
-from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.basics.text import agreeing
+from sfumato.basics import Array, Exactly, agreeing, column_of, sidak, table_of
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, nearest, printable
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms import Law
 from sfumato.questions.aggregates import value_sums
 from sfumato.questions.aggregates.clips import Spans
 from sfumato.questions.aggregates.intervals import Bounds

@@ -33,9 +33,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, roots
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.noise_sums import (
+from sfumato.basics import Array, roots
+from sfumato.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Law,
     chernoff_half_widths,
     coupling_slack,
     gaussian_half_widths,

@@ -15,12 +15,9 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import number
+from sfumato.basics import Array, number
 from sfumato.errors import UsageError, not_saved, printable
-from sfumato.mechanisms import noise_sums
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import chernoff_half_widths
+from sfumato.mechanisms import Law, chernoff_half_widths, noise_sums
 from sfumato.questions.aggregates.clips import TINY, Spans
 from sfumato.questions.aggregates.intervals import (
     Bounds,

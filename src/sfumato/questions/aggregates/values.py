@@ -39,7 +39,7 @@ from sfumato.answers import (
     PersonStatistic,
     Summed,
 )
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import LARGEST_BOUND, EdgesAxis, GridAxis, Interval
 from sfumato.errors import UsageError, is_one_of, not_saved, shown
 

@@ -67,9 +67,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from sfumato.basics.kmeans import assign, grouping, non_negative, squared_distances, weighted_kmeans
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.basics import Array, assign, grouping, non_negative, squared_distances, weighted_kmeans
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, clip, nearest
 from sfumato.questions.partition.estimates import values_per_cell
 from sfumato.questions.partition.release import Partition

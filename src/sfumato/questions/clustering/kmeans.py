@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
-from sfumato.basics.numbers import settle
+from sfumato.basics import settle
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, is_one_of, printable, shown
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import CentralMeasure, Proof, Unit, share, without_delta
 from sfumato.questions.clustering import methods
 from sfumato.questions.clustering.lloyd import MOST_AXES, Space

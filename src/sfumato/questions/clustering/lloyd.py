@@ -51,10 +51,10 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Cube, GridAxis, Lattice, finest
 from sfumato.errors import InternalError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit, share
 from sfumato.random.bits import Bits
 

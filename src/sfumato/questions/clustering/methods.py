@@ -20,11 +20,9 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.answers import Counts
-from sfumato.basics.kmeans import squared_distances
-from sfumato.basics.numbers import Array
-from sfumato.basics.text import several
+from sfumato.basics import Array, several, squared_distances
 from sfumato.domain import Cube
-from sfumato.mechanisms.noise import DiscreteGaussian, Law, count_law
+from sfumato.mechanisms import DiscreteGaussian, Law, count_law
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, of_units, share
 from sfumato.questions.clustering.error import NoisyCells, count_variances, packing
 from sfumato.questions.clustering.lloyd import (

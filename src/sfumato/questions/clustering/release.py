@@ -9,12 +9,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, Estimate, Release, drawn, error_probability
-from sfumato.basics.buffers import table_of
-from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics import Array, Exactly, sidak, table_of
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, not_saved, printable
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import sum_half_width
+from sfumato.mechanisms import Law, sum_half_width
 from sfumato.questions.clustering.error import Cells, root_mean_square, rounding
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, nearest
 from sfumato.questions.partition.release import Partition

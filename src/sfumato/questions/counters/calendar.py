@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from sfumato.basics.structs import ExplainedStruct
+from sfumato.basics import ExplainedStruct
 from sfumato.domain import iso_text, wall_clock
 from sfumato.errors import UsageError
 

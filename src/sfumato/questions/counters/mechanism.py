@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Estimate
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import UsageError, not_saved
-from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.mechanisms import DiscreteGaussian
 from sfumato.random.bits import Bits
 
 S = TypeVar("S")

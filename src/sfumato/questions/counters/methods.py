@@ -26,9 +26,9 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import Infeasible, InternalError, UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,

@@ -14,11 +14,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captioned, Preview, drawn, error_probability, half_width_text
-from sfumato.basics.numbers import Array, Exactly, decimal, require_numbers, settle
-from sfumato.basics.text import agreeing, several
+from sfumato.basics import Array, Exactly, agreeing, decimal, require_numbers, settle, several
 from sfumato.domain import Categories, Domain, Interval, Label, LabelAxis, Lattice, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms import Law
 from sfumato.privacy import (
     CentralMeasure,
     Event,

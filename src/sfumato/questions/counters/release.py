@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, Release, drawn, error_probability
-from sfumato.basics.buffers import table_of
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics import Array, Exactly, table_of
 from sfumato.errors import not_saved
 from sfumato.privacy import counted_rows
 from sfumato.questions.counters.mechanism import Whole

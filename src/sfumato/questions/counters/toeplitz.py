@@ -58,8 +58,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.basics import Array
+from sfumato.mechanisms import DiscreteGaussian
 from sfumato.questions.counters.calendar import MOST_STEPS
 from sfumato.questions.counters.mechanism import (
     Estimator,

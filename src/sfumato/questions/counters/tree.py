@@ -82,8 +82,8 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array, least_whole
-from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.basics import Array, least_whole
+from sfumato.mechanisms import DiscreteLaplace
 from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism
 from sfumato.random.bits import Bits
 

@@ -34,12 +34,10 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from sfumato.answers import CountsPreview
-from sfumato.basics.numbers import Exactly, decimal, fraction, positive, probability, sidak
+from sfumato.basics import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import Infeasible, UsageError, explained, nearest, shown
-from sfumato.mechanisms.bounded_noise import TruncatedLaplace
-from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
+from sfumato.mechanisms import DiscreteLaplace, KeyLaw, Rule, TruncatedLaplace, key_law
 from sfumato.privacy import ApproxDP, Neighbours, Proof, Unit
 
 # --- accuracy and epsilon -------------------------------------------------------------------------

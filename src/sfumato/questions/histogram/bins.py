@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import P
-from sfumato.basics.numbers import MOST_NUMBERS, Exactly, positive
+from sfumato.basics import MOST_NUMBERS, Exactly, positive
 from sfumato.domain import (
     BinsAndMissing,
     EdgesAxis,

@@ -25,15 +25,18 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, SelectsKeys, ShownKeys, error_probability
-from sfumato.basics.numbers import EPSILON_UNITS, Array, Exactly
+from sfumato.basics import EPSILON_UNITS, Array, Exactly
 from sfumato.domain import Cube, LabelAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
-from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.thresholds import (
+from sfumato.mechanisms import (
+    DiscreteLaplace,
     KeyLaw,
     KeyRule,
+    Law,
     Rule,
+    ThresholdGaussian,
+    add_noise,
+    count_law,
     key_law,
     law_of_key_counts,
     released,

@@ -29,8 +29,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import DiscreteLaplace, Law
+from sfumato.basics import Array
+from sfumato.mechanisms import DiscreteLaplace, Law
 
 RATIO = 1.6  # from one level to the next
 LEVELS = 60  # the last is 10^12

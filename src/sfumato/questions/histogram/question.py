@@ -13,18 +13,22 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
-from sfumato.basics.numbers import Array, require_numbers, settle
+from sfumato.basics import Array, require_numbers, settle
 from sfumato.domain import Cube, Domain, Interval, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
-from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
-from sfumato.mechanisms.noise import (
+from sfumato.mechanisms import (
+    RULES,
+    CountLaw,
     DiscreteLaplace,
+    KeyLaw,
     Law,
+    Rule,
     add_noise,
+    bounded_law,
     count_law,
     unit_of_table,
+    unit_within,
 )
-from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
 from sfumato.privacy import (
     CentralMeasure,
     Event,

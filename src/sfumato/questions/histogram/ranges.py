@@ -12,12 +12,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Preview, error_probability
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics import Array, Exactly
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import Weighted, sum_half_width, weighted_half_widths
+from sfumato.mechanisms import CountLaw, Law, Weighted, sum_half_width, weighted_half_widths
 from sfumato.questions.histogram.strategies import (
     MOST_CELLS,
     RangeAnswers,

@@ -39,11 +39,19 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import CountsPreview
-from sfumato.basics.numbers import Array, split
+from sfumato.basics import Array, split
 from sfumato.domain import Cube, Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.selection import RankLaw, Ranks, nested, rank_sensitivity
+from sfumato.mechanisms import (
+    DiscreteLaplace,
+    Law,
+    RankLaw,
+    Ranks,
+    add_noise,
+    count_law,
+    nested,
+    rank_sensitivity,
+)
 from sfumato.privacy import (
     CentralMeasure,
     Event,

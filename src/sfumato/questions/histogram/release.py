@@ -25,13 +25,10 @@ from sfumato.answers import (
     drawn,
     error_probability,
 )
-from sfumato.basics.buffers import table_of
-from sfumato.basics.numbers import Array, Exactly, largest_remainders, sidak
+from sfumato.basics import Array, Exactly, largest_remainders, sidak, table_of
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
 from sfumato.errors import UsageError, not_saved
-from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
-from sfumato.mechanisms.gaussian_keys import KeyNoise
-from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.mechanisms import CountLaw, KeyLaw, KeyNoise, TruncatedLaplace
 from sfumato.questions.histogram import statistics
 from sfumato.questions.histogram.ranges import CountedCells, Wanted, require_axes, whole_between
 from sfumato.questions.histogram.strategies import RangeAnswers, cell_half_widths, total_half_widths

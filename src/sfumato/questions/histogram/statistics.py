@@ -28,7 +28,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array, roots
+from sfumato.basics import Array, roots
 from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.questions.histogram.table_noise import REST, Pencil, TableNoise
 

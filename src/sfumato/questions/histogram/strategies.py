@@ -43,12 +43,16 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import not_saved
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.noise_sums import (
+from sfumato.mechanisms import (
     LEAST_SPREAD,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Law,
     Weighted,
+    add_noise,
+    count_law,
     gaussian_half_widths,
     half_widths,
     spread,

@@ -15,10 +15,12 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.mechanisms.noise_sums import (
+from sfumato.basics import Array
+from sfumato.mechanisms import (
+    CountLaw,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    TruncatedLaplace,
     Weighted,
     gaussian_half_widths,
     half_widths,

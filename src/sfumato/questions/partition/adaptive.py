@@ -29,10 +29,9 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Preview
-from sfumato.basics.numbers import Array, split
+from sfumato.basics import Array, split
 from sfumato.domain import Domain
-from sfumato.mechanisms.noise import count_law
-from sfumato.mechanisms.noise_sums import LEAST_SPREAD, spread
+from sfumato.mechanisms import LEAST_SPREAD, count_law, spread
 from sfumato.privacy import CentralMeasure, Proof, Unit, of_units, units_of, without_delta
 from sfumato.questions.partition.growth import (
     MOST_CELLS,

@@ -15,10 +15,11 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array, largest_remainders
-from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.noise_sums import (
+from sfumato.basics import Array, largest_remainders
+from sfumato.mechanisms import (
     LEAST_SPREAD,
+    DiscreteLaplace,
+    Law,
     Weighted,
     half_widths,
     spread,

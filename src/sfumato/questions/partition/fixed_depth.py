@@ -19,12 +19,18 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Preview
-from sfumato.basics.numbers import Array, Exactly, GivenNumbers, decimal, fraction, positive, settle
+from sfumato.basics import Array, Exactly, GivenNumbers, decimal, fraction, positive, settle
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.mechanisms.jointexp import JointLaw, joint_slack
-from sfumato.mechanisms.noise import count_law
-from sfumato.mechanisms.selection import RankLaw, Ranks, nested, read_quantiles
+from sfumato.mechanisms import (
+    JointLaw,
+    RankLaw,
+    Ranks,
+    count_law,
+    joint_slack,
+    nested,
+    read_quantiles,
+)
 from sfumato.privacy import (
     EXACT,
     Allocation,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError, nearest, not_saved
 

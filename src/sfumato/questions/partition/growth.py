@@ -18,10 +18,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array
+from sfumato.basics import MOST_PARTITION_CELLS, Array
 from sfumato.domain import Cube
 from sfumato.errors import InternalError, UsageError
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import (
     EXACT,
     CentralMeasure,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from sfumato.answers import Needs, Question
-from sfumato.basics.numbers import MOST_PARTITION_CELLS
+from sfumato.basics import MOST_PARTITION_CELLS
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import printable
 from sfumato.questions.partition.release import Partition

@@ -48,10 +48,10 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Preview
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
-from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds
+from sfumato.mechanisms import DiscreteLaplace, count_law, exceeds
 from sfumato.privacy import (
     CentralMeasure,
     Proof,

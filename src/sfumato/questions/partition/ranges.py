@@ -71,7 +71,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.questions.partition.geometry import Tree
 
 # --- constrained inference ------------------------------------------------------------------------

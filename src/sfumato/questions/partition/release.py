@@ -18,13 +18,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_probability
-from sfumato.basics.buffers import column_of, ndarray_of, table_of
-from sfumato.basics.files import write_bytes
-from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics import Array, Exactly, column_of, ndarray_of, sidak, table_of, write_bytes
 from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError, not_saved, printable
-from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.noise_sums import exact_half_width
+from sfumato.mechanisms import DiscreteLaplace, Law, exact_half_width
 from sfumato.privacy import ZCDP
 from sfumato.questions.partition.estimates import (
     Counted,

@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Preview
-from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array, positive, settle, split
+from sfumato.basics import MOST_PARTITION_CELLS, Array, positive, settle, split
 from sfumato.domain import Cube, Domain, Lattice, LatticeAxis, finest
 from sfumato.errors import UsageError, shown
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import (
     CentralMeasure,
     Proof,

@@ -35,11 +35,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counted
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Domain, EdgesAxis, Lattice
 from sfumato.errors import printable
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails
+from sfumato.mechanisms import LEAST_ALPHA, Law, chernoff_half_widths, tails
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import Bins, Width
 from sfumato.questions.histogram.posterior import Prior, drawn_tables

@@ -8,11 +8,10 @@ from typing import ClassVar, Self, get_args
 import msgspec
 
 from sfumato.answers import Counts, Needs, Preview, Question, error_probability
-from sfumato.basics.numbers import Exactly, settle, sidak
+from sfumato.basics import Exactly, settle, sidak
 from sfumato.domain import Domain, EdgesAxis, Lattice, named_axes
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.noise_sums import sum_half_width
+from sfumato.mechanisms import DiscreteLaplace, Law, add_noise, count_law, sum_half_width
 from sfumato.privacy import (
     CentralMeasure,
     Event,

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import AnyQuestion, Estimate, Question, drawn
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics import Array, Exactly
 from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import UsageError, explained, explained_methods, shown
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy import CentralMeasure, Limits, Unit, asked_cost, limits_of, without_delta
 from sfumato.questions.persons.measured import LimitName, Measured
 from sfumato.questions.persons.release import PersonsRelease, range_in_words

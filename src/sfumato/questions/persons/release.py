@@ -11,12 +11,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import CountsRelease, Estimate, drawn, error_probability
-from sfumato.basics.buffers import table_of
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics import Array, Exactly, table_of
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, not_saved, shown
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import sum_half_width
+from sfumato.mechanisms import Law, sum_half_width
 from sfumato.privacy import Unit, asked_rows, limit_in_words
 from sfumato.questions.persons.measured import (
     LARGEST,

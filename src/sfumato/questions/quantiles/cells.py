@@ -32,11 +32,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Cube
 from sfumato.errors import Infeasible
-from sfumato.mechanisms.jointexp import tuples
-from sfumato.mechanisms.selection import FEW_EDGES, Ranks
+from sfumato.mechanisms import FEW_EDGES, Ranks, tuples
 
 MOST_SUBCELLS = 2**8
 """The most sub-cells of a cell."""

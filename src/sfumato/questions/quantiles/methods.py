@@ -68,18 +68,27 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array, decimal
+from sfumato.basics import Array, decimal
 from sfumato.errors import Infeasible, UsageError, shown
-from sfumato.mechanisms.joint_total import (
+from sfumato.mechanisms import (
+    DiscreteLaplace,
+    JointLaw,
     JointTotalLaw,
+    Law,
+    RankLaw,
+    Ranks,
+    add_noise,
+    contrast_half_width,
+    count_law,
+    joint_sensitivity,
+    joint_slack,
+    nested,
+    rank_sensitivity,
     step_of_totals,
     total_slack,
     totals_around,
+    tuples,
 )
-from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
-from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.noise_sums import contrast_half_width
-from sfumato.mechanisms.selection import RankLaw, Ranks, joint_sensitivity, nested, rank_sensitivity
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, selection_epsilon, share
 from sfumato.questions.quantiles.cells import MOST_SUBCELLS, Cells, points_of, subcells_for
 from sfumato.questions.quantiles.ranks import (

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, Needs, Question
-from sfumato.basics.numbers import Numbers, settle
+from sfumato.basics import Numbers, settle
 from sfumato.domain import Domain, GridAxis, Lattice, LatticeAxis, Listed, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms.selection import read_quantiles
+from sfumato.mechanisms import read_quantiles
 from sfumato.privacy import ZCDP, CentralMeasure, Guarantee, Proof, Unit, share, without_delta
 from sfumato.questions.quantiles.cells import cells_by_axis
 from sfumato.questions.quantiles.methods import (

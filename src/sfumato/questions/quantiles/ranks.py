@@ -39,9 +39,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import Law, add_noise
-from sfumato.mechanisms.noise_sums import contrast_half_width, half_widths, spread
+from sfumato.basics import Array
+from sfumato.mechanisms import Law, add_noise, contrast_half_width, half_widths, spread
 from sfumato.questions.quantiles.cells import Cells
 from sfumato.random.bits import Bits
 

@@ -17,12 +17,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
-from sfumato.basics.buffers import column_of, ndarray_of, table_of
-from sfumato.basics.numbers import Array, Exactly
-from sfumato.basics.text import agreeing, several
+from sfumato.basics import Array, Exactly, agreeing, column_of, ndarray_of, several, table_of
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, not_saved
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms import Law
 from sfumato.questions.quantiles.methods import AxisMethod, half_width, typical
 from sfumato.questions.quantiles.ranks import Paid, PaidRanks, RankNoise, counted_gaps
 

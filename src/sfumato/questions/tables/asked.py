@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sfumato.basics.numbers import positive
+from sfumato.basics import positive
 from sfumato.domain import Domain, Interval, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy import Limits, Proof, Unit

@@ -19,9 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.answers import Preview, error_probability, half_width_text
-from sfumato.basics.numbers import Array, Exactly
-from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import FEW_SUMS, Weighted, weighted_half_widths
+from sfumato.basics import Array, Exactly
+from sfumato.mechanisms import FEW_SUMS, Law, Weighted, weighted_half_widths
 from sfumato.questions.tables.design import Measurement, described, family_of
 from sfumato.questions.tables.levels import Levels, Margin, Path
 from sfumato.questions.tables.residuals import Family, Paths, Weight

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,

@@ -47,8 +47,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import log_eta, most_slack
+from sfumato.basics import Array
+from sfumato.mechanisms import log_eta, most_slack
 from sfumato.privacy import Neighbours
 from sfumato.questions.tables.levels import Levels, Margin, Nesting, Path, contrast, unknown
 from sfumato.questions.tables.residuals import closure_of, share_of

@@ -63,7 +63,7 @@ from itertools import product
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, largest_remainders
+from sfumato.basics import Array, largest_remainders
 from sfumato.privacy import StackedNorm, Weighed
 from sfumato.questions.tables.gaussian_design import (
     ROUNDING,

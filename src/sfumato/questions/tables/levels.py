@@ -39,7 +39,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Cube, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, shown
 

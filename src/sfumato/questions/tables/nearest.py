@@ -26,7 +26,7 @@ from itertools import product
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.questions.tables.levels import Margin, Nesting
 
 # --- margins met exactly --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import msgspec
 
 from sfumato.answers import Counts, Needs, Question, WithinNorm
-from sfumato.basics.numbers import Array, require_numbers, settle
+from sfumato.basics import Array, require_numbers, settle
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import InternalError
 from sfumato.privacy import CentralMeasure, Event, Proof, Unit

@@ -20,11 +20,10 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Receipt, Release
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import Lattice, LatticeAxis
 from sfumato.errors import UsageError, explained, printable
-from sfumato.mechanisms.bounded_noise import TruncatedLaplace
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedLaplace
 from sfumato.privacy import EXACT, ZCDP, CentralMeasure, Guarantee, Proof, compose
 from sfumato.questions.histogram.question import HistogramRelease
 from sfumato.questions.tables.asked import named, require_connected

@@ -27,9 +27,16 @@ from sfumato.answers import (
     error_probability,
     frames,
 )
-from sfumato.basics.buffers import column_of, table_of
-from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics import (
+    Array,
+    Exactly,
+    column_of,
+    file_name,
+    is_folder,
+    made_folder,
+    table_of,
+    write_bytes,
+)
 from sfumato.domain import Lattice, named_axes
 from sfumato.errors import Infeasible, UsageError, nearest, not_saved
 from sfumato.questions.tables.asked import TABLE, named

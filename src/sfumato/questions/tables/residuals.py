@@ -49,7 +49,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.questions.tables.levels import Levels, Margin, Nesting, Path, contrast, is_margin
 
 Paths: TypeAlias = tuple[Path, ...]

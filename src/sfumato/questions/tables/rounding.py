@@ -63,7 +63,7 @@ from functools import reduce
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.errors import Infeasible
 from sfumato.questions.tables import nearest
 from sfumato.questions.tables.levels import (

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, Label, LabelAxis, LatticeAxis
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.privacy import Unit

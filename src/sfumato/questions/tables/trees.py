@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.questions.tables.levels import Levels, Margin
 from sfumato.questions.tables.residuals import (
     Family,

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from sfumato.answers import Release
-from sfumato.basics.files import write_bytes
-from sfumato.basics.text import page_template
+from sfumato.basics import page_template, write_bytes
 from sfumato.errors import UsageError, explained, explained_methods, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.privacy import belief
