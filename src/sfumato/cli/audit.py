@@ -79,8 +79,7 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     if only is None:
         for refusal in refused.values():
             talk(f"Left out: {refusal}")
-    for line in said:
-        talk(line)
+    talk(*said)
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 
 

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
@@ -24,11 +23,9 @@ from sfumato.cli.options import (
     written_options,
 )
 from sfumato.cli.output import prose, scanning, writes_file
-from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.cli.plans import source_of
-from sfumato.data.options import StatedOptions
-from sfumato.domain import Domain
+from sfumato.cli.publishing import TableSettings
 from sfumato.errors import DataError, UsageError
 from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.publishing.previews import checked, needs_to_check
@@ -39,17 +36,8 @@ if TYPE_CHECKING:
     from sfumato.data import Source
 
 
-class LimitSettings(msgspec.Struct, frozen=True):
-    """The limits on a person."""
-
-    rows_per_person: int | None
-    rows_per_cell: int | None
-    cells_per_person: int | None
-    norm_per_person: int | None
-
-
 @click.command(cls=LayeredCommand, short_help="Count rows that a release would drop or clamp.")
-@click.argument("path", metavar="PLAN|FILE", type=SourceFile())
+@click.argument("file", metavar="PLAN|FILE", type=SourceFile())
 @option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
 @option("--where", group=COLUMNS, multiple=True, help=WHERE_HELP)
 @option("--person", group=PERSONS, common=True, multiple=True, help=PERSONS_HELP)
@@ -64,19 +52,8 @@ class LimitSettings(msgspec.Struct, frozen=True):
     common=True,
 )
 @json_option
-@gathers(StatedOptions)
-@gathers(LimitSettings)
-def check(
-    limits: LimitSettings,
-    written: StatedOptions,
-    path: SourcePath,
-    axes: tuple[str, ...],
-    where: tuple[str, ...],
-    person: tuple[str, ...],
-    person_called: str | None,
-    all_labels: bool,
-    as_json: bool,
-) -> int:
+@gathers(TableSettings)
+def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
     """Count the rows of a table that a release would drop or clamp.
 
     Use it before you pay, to find unlisted labels, values out of bounds, missing values and
@@ -95,13 +72,16 @@ def check(
     """
     if all_labels:
         _require_screen(as_json=as_json)
+    assert table.file is not None  # click requires it
     needs: list[tuple[str, Needs]] | None = None
-    if path.suffix.lower() == ".toml":
-        settings = (*msgspec.structs.astuple(limits), *msgspec.structs.astuple(written))
-        _require_plan_alone(*axes, *where, *person, person_called, *settings)
-        rows, needs = _of_plan(path)
+    if table.file.suffix.lower() == ".toml":
+        if table != TableSettings(table.file):
+            raise UsageError(
+                "options of a file with a plan", "the plan says so itself", "Leave them out"
+            )
+        rows, needs = _of_plan(table.file)
     else:
-        rows = _of_file(path, axes, where, person, person_called, limits, written)
+        rows = _of_file(table)
         if rows.unit.by_cell:
             needs = _in_cells(rows)
     with scanning() as progress:
@@ -112,14 +92,6 @@ def check(
         click.echo(str(losses))
         _advise(rows, needs)
     return 0 if losses.refused is None else DataError.exit_code
-
-
-def _require_plan_alone(*stated: object) -> None:
-    """Refuse options beside a plan, which states all of them."""
-    if any(option is not None for option in stated):
-        raise UsageError(
-            "options of a file with a plan", "the plan says so itself", "Leave them out"
-        )
 
 
 def _require_screen(*, as_json: bool) -> None:
@@ -154,34 +126,15 @@ def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
     return rows, needs_to_check(plan, domain, rows.unit)
 
 
-def _of_file(
-    path: SourcePath,
-    axes: tuple[str, ...],
-    where: tuple[str, ...],
-    person: tuple[str, ...],
-    person_called: str | None,
-    limits: LimitSettings,
-    written: StatedOptions,
-) -> Source:
-    from sfumato.data import source
-
-    if not axes:
+def _of_file(table: TableSettings) -> Source:
+    """The source of a file, of which at least one axis is declared."""
+    if not table.axes:
         raise UsageError(
-            f"a check of {path}", "it names no axis", "Write --axis age=0..100 or --axis kind=a,b"
+            f"a check of {table.file}",
+            "it names no axis",
+            "Write --axis age=0..100 or --axis kind=a,b",
         )
-    domain = Domain(parse_axes(axes))
-    return source(
-        path,
-        domain,
-        person or None,
-        limits.rows_per_person,
-        where=parse_where(where, domain) if where else None,
-        person_called=person_called,
-        rows_per_cell=limits.rows_per_cell,
-        cells_per_person=limits.cells_per_person,
-        norm_per_person=limits.norm_per_person,
-        **msgspec.structs.asdict(written),
-    )
+    return table.source(table.domain())
 
 
 def _in_cells(rows: Source) -> list[tuple[str, Needs]]:

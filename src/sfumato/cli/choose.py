@@ -289,8 +289,7 @@ def choose(
         _say(windows)
         if choices is not None:
             _show(choices)
-    for line in said:
-        talk(line)
+    talk(*said)
 
 
 def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) -> None:

@@ -120,25 +120,26 @@ class AccuracySettings(msgspec.Struct, frozen=True):
 def ask_histogram(settings: PublishSettings, given: Fields) -> None:
     """Publish a histogram, or show what it would cost."""
     # Without an axis there is one number to speak of: the count of all rows.
-    domain = settings.domain() if settings.axes else Domain(rows=Categories(["all"]))
+    domain = settings.table.domain() if settings.table.axes else Domain(rows=Categories(["all"]))
     stated = given.keys() & set(AccuracySettings.__struct_fields__)
     wanted = msgspec.convert({name: given.pop(name) for name in stated}, AccuracySettings)
-    question = made(Histogram, {"axes": settings.subject(domain)} | given)
+    question = made(Histogram, {"axes": settings.table.subject(domain)} | given)
     if wanted.accuracy is not None:
-        if settings.epsilon is not None:
+        if settings.paid.epsilon is not None:
             raise UsageError(
                 "--accuracy with --epsilon",
                 "either of them fixes the cost",
                 "Leave one of them out",
             )
         epsilon = _least_epsilon(question, domain, wanted.accuracy, wanted, settings)
-        settings = msgspec.structs.replace(settings, epsilon=epsilon)
-    if settings.file is None or wanted.preview:
+        paid = msgspec.structs.replace(settings.paid, epsilon=epsilon)
+        settings = msgspec.structs.replace(settings, paid=paid)
+    if settings.table.file is None or wanted.preview:
         _preview(question, domain, settings)
         return
-    if not settings.axes:
+    if not settings.table.axes:
         raise UsageError(
-            f"a histogram of {settings.file}",
+            f"a histogram of {settings.table.file}",
             "it has no axis",
             "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'",
         )
@@ -153,10 +154,10 @@ def _least_epsilon(
     settings: PublishSettings,
 ) -> str:
     """Return the least epsilon for an accuracy, as text. Also print it to stderr."""
-    kind = Kind.of("pure", settings.delta)
+    kind = Kind.of("pure", settings.paid.delta)
     confidence = float(positive(wanted.confidence, "--confidence"))
     within = Within(float(positive(accuracy, "--accuracy")), confidence, wanted.simultaneous)
-    unit = settings.unit()
+    unit = settings.table.unit()
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
     sure = f"{100 * confidence:.10g}% confidence"
     talk(f"The least cost for an accuracy of {accuracy} with {sure}: {cost}.")
@@ -167,14 +168,14 @@ def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> 
     """Print what a histogram would cost and how accurate it would be."""
     from sfumato.publishing.previews import preview
 
-    settings.require_cost()
+    settings.paid.require_cost()
     previewed = preview(
         question,
         domain=domain,
-        unit=settings.unit(),
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rho=settings.rho,
+        unit=settings.table.unit(),
+        epsilon=settings.paid.epsilon,
+        delta=settings.paid.delta,
+        rho=settings.paid.rho,
     )
     if settings.as_json:
         emit_json(
@@ -274,8 +275,8 @@ def ask_partition(settings: PublishSettings, given: Fields) -> None:
     """Publish a map by the method that is named. An option that it does not have is refused."""
     geojson = given.pop("geojson", None)
     method = str(given.pop("method", "uniform" if "partitions" in given else "auto"))
-    domain = settings.domain()
-    axes = settings.subject(domain)
+    domain = settings.table.domain()
+    axes = settings.table.subject(domain)
     if geojson is not None and len(axes) != 2:
         raise UsageError(
             "--geojson of one axis" if len(axes) == 1 else f"--geojson of {len(axes)} axes",
@@ -285,8 +286,8 @@ def ask_partition(settings: PublishSettings, given: Fields) -> None:
     forms = None
     if isinstance(geojson, Path):
         forms = _map_forms(geojson)
-        if settings.file is not None:
-            require_unread("--geojson", geojson, files_read(settings.file))
+        if settings.table.file is not None:
+            require_unread("--geojson", geojson, files_read(settings.table.file))
     for name in given:
         owners = [other for other, kind in METHODS.items() if name in kind.__struct_fields__]
         if method not in owners:

@@ -304,8 +304,7 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         for fact in table_of_sums.facts():
             talk(fact)
     talk("These figures are not private: they were computed from true rows.")
-    for line in said:
-        talk(line)
+    talk(*said)
 
 
 def _drawn(rehearsal: Rehearsal, draw: Callable[[], Axes]) -> list[str]:
@@ -344,8 +343,7 @@ def _rehearse(
         f"k-means on the reports {_excess(losses['reports, k-means'], best)}."
     )
     talk("These three figures are not private: they were computed from true rows.")
-    for line in said:
-        talk(line)
+    talk(*said)
 
 
 def _losses(
@@ -513,8 +511,7 @@ def collect(
             f"The first report decided that reports to {label(mechanism)} were decoded: "
             "a stranger may have sent it."
         )
-    for line in said:
-        talk(line)
+    talk(*said)
 
 
 def _domain_of_reports(settings: MechanismSettings, dimension: int) -> Domain:

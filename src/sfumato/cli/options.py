@@ -162,7 +162,8 @@ def gathers(
     ----------
     kind : type
         A struct whose fields are named like the options to gather. A field that is a struct itself
-        gathers those that are named like its own fields.
+        gathers those that are named like its own fields. Where a command has no such option, a
+        field keeps its default.
     """
 
     def decorate(command: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
@@ -185,9 +186,18 @@ def _taken(given: dict[str, object], kind: type[Options]) -> Options:
     for field in msgspec.structs.fields(kind):
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             fields[field.name] = _taken(given, field.type)
-        else:
+        elif field.required or field.name in given:
             fields[field.name] = given.pop(field.name)
     return kind(**fields)
+
+
+def option_names(kind: type[msgspec.Struct]) -> Iterator[str]:
+    """Yield the names of the options that a struct gathers."""
+    for field in msgspec.structs.fields(kind):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from option_names(field.type)
+        else:
+            yield field.name
 
 
 def grouped(*options: Callable[[Run], Run]) -> Callable[[Decorated], Decorated]:

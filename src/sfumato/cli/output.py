@@ -115,9 +115,10 @@ def to_frame(release: Release) -> pa.Table:
     return release.to_frame()
 
 
-def talk(message: str) -> None:
-    """Print a message for the person, on stderr."""
-    click.echo(fitted(printable_lines(message), width_of(sys.stderr)), err=True)
+def talk(*messages: str) -> None:
+    """Print messages for the person, on stderr."""
+    for message in messages:
+        click.echo(fitted(printable_lines(message), width_of(sys.stderr)), err=True)
 
 
 def say(text: str) -> None:

@@ -157,8 +157,7 @@ def release(
     if releases[0].replayed:
         spent = f"Nothing was spent: these are the stored answers{day}."
     show_releases(releases, as_json=as_json, charged=f"{spent} {remaining}.")
-    for line in said:
-        talk(line)
+    talk(*said)
 
 
 def _released(

@@ -24,7 +24,7 @@ from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_captions, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
-from sfumato.data.options import StatedOptions
+from sfumato.data.options import NOTHING_STATED, StatedOptions
 from sfumato.domain import Axis, Condition, Domain, conditions_of
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy import (
@@ -221,35 +221,21 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
     return question
 
 
-class PublishSettings(msgspec.Struct, frozen=True):
-    """The options of a command that asks one question about one file: see ``cli.options``."""
+class TableSettings(msgspec.Struct, frozen=True):
+    """The options about the table that is read, and about whom its rows belong to."""
 
     file: SourcePath | None
-    written: StatedOptions
-    axes: tuple[str, ...]
-    where: tuple[str, ...]
-    person: tuple[str, ...]
-    person_called: str | None
-    rows_per_person: int | None
-    rows_per_cell: int | None
-    cells_per_person: int | None
-    norm_per_person: int | None
-    neighbours: Neighbours
-    data_version: str | None
-    account: str
-    budget: str | None
-    epsilon: str | None
-    delta: str
-    rho: str | None
-    ledger: str | Path
-    fresh: bool
-    stored: bool
-    files: AnswerFiles
-    plot: Path | None
-    as_json: bool
-    heading: str | None
-    measured_in: str | None
-    label_name: tuple[str, ...]
+    written: StatedOptions = NOTHING_STATED
+    axes: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    person: tuple[str, ...] = ()
+    person_called: str | None = None
+    rows_per_person: int | None = None
+    rows_per_cell: int | None = None
+    cells_per_person: int | None = None
+    norm_per_person: int | None = None
+    neighbours: Neighbours = "add-remove"
+    data_version: str | None = None
 
     def domain(self) -> Domain:
         """The public axes that --axis declares."""
@@ -313,6 +299,20 @@ class PublishSettings(msgspec.Struct, frozen=True):
             **msgspec.structs.asdict(self.written),
         )
 
+
+class PaidSettings(msgspec.Struct, frozen=True):
+    """The options about the cost of an answer, who pays it, and its words for people."""
+
+    account: str
+    budget: str | None
+    epsilon: str | None
+    delta: str
+    rho: str | None
+    ledger: str | Path
+    heading: str | None
+    measured_in: str | None
+    label_name: tuple[str, ...]
+
     def require_cost(self) -> None:
         """Refuse a command without a cost, or with two, in the words of its options."""
         measure_of(
@@ -328,6 +328,18 @@ class PublishSettings(msgspec.Struct, frozen=True):
         return parse_captions(self.heading, self.measured_in, self.label_name)
 
 
+class PublishSettings(msgspec.Struct, frozen=True):
+    """The options of a command that asks one question about one file: see ``cli.options``."""
+
+    table: TableSettings
+    paid: PaidSettings
+    files: AnswerFiles
+    fresh: bool
+    stored: bool
+    plot: Path | None
+    as_json: bool
+
+
 def publish(
     settings: PublishSettings,
     domain: Domain,
@@ -339,12 +351,12 @@ def publish(
     ``forms`` are those of the command, if it has forms of its own.
     """
     forms = forms or Forms()
-    question = msgspec.structs.replace(question, **settings.captions())
+    question = msgspec.structs.replace(question, **settings.paid.captions())
     if settings.plot is not None:
         _require_picture(type(question))
-    settings.files.require([question], settings.file)
-    settings.require_cost()
-    source = settings.source(domain)
+    settings.files.require([question], settings.table.file)
+    settings.paid.require_cost()
+    source = settings.table.source(domain)
     answer, remaining = _released(settings, source, question)
     with paid():
         said = _write_files(settings, answer, forms)
@@ -353,11 +365,10 @@ def publish(
     show_releases(
         [answer],
         as_json=settings.as_json,
-        charged=f"{spent}{remaining}.{_shared(settings.account)}",
+        charged=f"{spent}{remaining}.{_shared(settings.paid.account)}",
         frame_of=forms.frame,
     )
-    for line in said:
-        talk(line)
+    talk(*said)
     return answer
 
 
@@ -404,18 +415,19 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
     """The answer, and what remains of the account afterwards."""
     from sfumato.publishing.publisher import CommandPublisher
 
+    paid = settings.paid
     budget = None
-    if settings.budget is not None:
-        budget = stated_total(settings.budget, "--budget", in_rho=settings.rho is not None)
+    if paid.budget is not None:
+        budget = stated_total(paid.budget, "--budget", in_rho=paid.rho is not None)
     publisher = CommandPublisher(
-        source, ledger=opened_to_charge(settings.ledger), account=settings.account, budget=budget
+        source, ledger=opened_to_charge(paid.ledger), account=paid.account, budget=budget
     )
     with publisher, scanning() as progress:
         answer = publisher.release(
             question,
-            epsilon=settings.epsilon,
-            delta=settings.delta,
-            rho=settings.rho,
+            epsilon=paid.epsilon,
+            delta=paid.delta,
+            rho=paid.rho,
             fresh=settings.fresh,
             stored=settings.stored,
             progress=progress,

@@ -47,6 +47,7 @@ from sfumato.cli.options import (
     files_options,
     gathers,
     json_option,
+    option_names,
     paid_options,
     parameters,
     plot_option,
@@ -54,8 +55,7 @@ from sfumato.cli.options import (
     words_options,
 )
 from sfumato.cli.parsing import parse_bins, parse_clip, parse_widths
-from sfumato.cli.publishing import AnswerFiles, PublishSettings, made, publish
-from sfumato.data.options import StatedOptions
+from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.domain import Axis, Domain, Interval
 from sfumato.errors import UsageError
 
@@ -66,9 +66,7 @@ AXIS_FIELDS = ("axes", "axis")
 VALUE_FIELD = "value"
 """The field that holds a column of numbers: --axis fills it, too, where it declares only one."""
 TAKEN = {
-    *PublishSettings.__struct_fields__,
-    *AnswerFiles.__struct_fields__,
-    *StatedOptions.__struct_fields__,
+    *option_names(PublishSettings),
     *("anchor", "axis", "help", "json"),
 }
 """The names of options that every such command has, which no field can take."""
@@ -188,7 +186,7 @@ def worded_command(
         try:
             ask(settings, stated)
         except UsageError as error:
-            note = settings.left_out_by_conditions(str(error))
+            note = settings.table.left_out_by_conditions(str(error))
             if note:
                 error.add_note(note)
             raise
@@ -229,14 +227,14 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
     }
 
     def ask(settings: PublishSettings, given: Fields) -> None:
-        domain = settings.domain()
+        domain = settings.table.domain()
         # An axis that another option names, such as --by, is not what the question is about.
         named = {axis for field in texts & given.keys() for axis in _as_tuple(given[field])}
         if _names_value(kind) and VALUE_FIELD not in given:
-            value = _value_axis(kind, settings.subject(domain, Interval), domain, named)
+            value = _value_axis(kind, settings.table.subject(domain, Interval), domain, named)
             given = given | {VALUE_FIELD: value}
             named.add(value)
-        fitting = settings.subject(domain, axis_kind)
+        fitting = settings.table.subject(domain, axis_kind)
         subject = tuple(name for name in fitting if name not in named)
         publish(settings, domain, made(kind, given | _axis_field(kind, subject)))
 

@@ -158,23 +158,27 @@ TABLES = Wording(
 
 def ask_persons(settings: PublishSettings, given: Fields) -> None:
     """Publish how many rows each person has; only cells are about axes."""
-    if not settings.person:
+    if not settings.table.person:
         raise UsageError(
             "sfumato persons",
             "no column was named that identifies the person behind a row",
             "Give --person NAME",
         )
     # No axis is counted. Without one, the person column stands in for the domain of the source.
-    domain = settings.domain() if settings.axes else Domain({settings.person[0]: Keys()})
+    domain = (
+        settings.table.domain()
+        if settings.table.axes
+        else Domain({settings.table.person[0]: Keys()})
+    )
     measured = given.get("of", "rows")
     if measured != "rows":
-        if not settings.axes:
+        if not settings.table.axes:
             raise UsageError(
                 f"sfumato persons --of {measured}",
                 "it is measured in cells, and no column says which",
                 "Give --axis for each column of the table",
             )
-        given["axes"] = settings.subject(domain)
+        given["axes"] = settings.table.subject(domain)
     publish(settings, domain, made(Persons, given))
 
 
@@ -196,7 +200,7 @@ def ask_tables(settings: PublishSettings, given: Fields) -> None:
     """Publish tables, with whole numbers if they were asked for."""
     is_published = bool(given.pop("published", False))
     question = made(Tables, given)
-    domain = settings.domain()
+    domain = settings.table.domain()
     if is_published:
         question.require_published(domain)
     publish(settings, domain, question, PUBLISHED_FORMS if is_published else None)

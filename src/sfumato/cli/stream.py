@@ -41,9 +41,9 @@ from sfumato.cli.options import (
     words_options,
 )
 from sfumato.cli.output import plain_json, talk
-from sfumato.cli.parsing import parse_axes, parse_captions
+from sfumato.cli.parsing import parse_axes
 from sfumato.cli.paths import NewFile, Picture
-from sfumato.cli.publishing import save_picture
+from sfumato.cli.publishing import PaidSettings, save_picture
 from sfumato.cli.running import StopRequest
 from sfumato.data import steps
 from sfumato.data.options import NO_OPTIONS, StatedOptions, file_options
@@ -61,7 +61,7 @@ from sfumato.questions.counters.question import Counter
 # --- what the options describe --------------------------------------------------------------------
 
 
-class StreamSettings(msgspec.Struct, frozen=True):
+class StreamSettings(PaidSettings, frozen=True):
     """Which rows are counted, over which steps, and at which cost."""
 
     file: Path
@@ -80,29 +80,9 @@ class StreamSettings(msgspec.Struct, frozen=True):
     neighbours: Neighbours
     late: Literal["refuse", "count"]
     method: Method
-    epsilon: str | None
-    delta: str
-    rho: str | None
-    account: str
-    budget: str | None
     name: str | None
     key: str
-    ledger: str | Path
-    heading: str | None
-    measured_in: str | None
-    label_name: tuple[str, ...]
-    separator: str | None
-    decimal: str | None
-    thousands: str | None
-    encoding: str | None
-    date_format: str | dict[str, str] | None
-    header_row: int | None
-
-    @property
-    def written(self) -> StatedOptions:
-        """How the file is written."""
-        names = StatedOptions.__struct_fields__
-        return StatedOptions(**{name: getattr(self, name, None) for name in names})
+    written: StatedOptions
 
     @property
     def from_stdin(self) -> bool:
@@ -126,8 +106,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
             method=self.method,
             late=self.late,
         )
-        words = parse_captions(self.heading, self.measured_in, self.label_name)
-        counter = msgspec.structs.replace(counter, **words)
+        counter = msgspec.structs.replace(counter, **self.captions())
         written = file_options(self.written)
         if self.step is None:
             for name in written.changed():
@@ -587,8 +566,7 @@ def stream(
                 _write_files(opened, save, plot)
                 raise
             said = _write_files(opened, save, plot)
-    for line in said:
-        talk(line)
+    talk(*said)
 
 
 def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[str]:
