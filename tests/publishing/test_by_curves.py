@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato.ledger import open_ledger
 from sfumato.privacy import Event
 from sfumato.publishing.answering import PlannedRelease
-from sfumato.publishing.draws import Draws
+from sfumato.publishing.counting import Draws
 
 AGES = np.array([[31.0], [35.5], [64.0]])
 DOMAIN = sf.Domain(age=sf.Interval(0, 100))

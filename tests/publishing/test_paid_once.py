@@ -20,7 +20,7 @@ from sfumato.ledger.leases import current
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.publishing import answering
-from sfumato.publishing.draws import Draws
+from sfumato.publishing.counting import Draws
 from sfumato.publishing.verifying import verify
 from sfumato.random.bits import Bits
 from support import every_kind, postgres

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 # Importing numpy and pyarrow takes most of a second, so that `sfumato --help` imports no command.
 COMMANDS = {
-    "account": ("sfumato.cli.account", "Say what is left of an account, and how it adds up."),
+    "account": ("sfumato.cli.ledger", "Say what is left of an account, and how it adds up."),
     "audit": (
         "sfumato.cli.audit",
         "Test whether each mechanism keeps within its privacy claim.",
     ),
     "bench": ("sfumato.cli.audit", "Measure how fast Sfumato is on this machine."),
     "check": (
-        "sfumato.cli.check",
+        "sfumato.cli.plans",
         "Count the rows that a release would drop or clamp, for you alone.",
     ),
     "choose": (
@@ -298,9 +298,11 @@ def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
         case click.NoSuchOption():
             return _unknown_option(error, args, command)
         case click.BadOptionUsage():
-            attempt = f"{command} {error.option_name}"
-            remedy = f"Write the value behind it. {for_help}"
-            return UsageError(attempt, "a value must follow it", remedy)
+            return UsageError(
+                f"{command} {error.option_name}",
+                "a value must follow it",
+                f"Write the value behind it. {for_help}",
+            )
         case click.MissingParameter():
             return _lacking(error, command, for_help)
         case click.BadParameter():
@@ -319,8 +321,11 @@ def _of_message(
     word = re.match(r"No such command '(.*)'", error.message, re.S)
     if word is not None and context is not None and isinstance(context.command, click.Group):
         return unknown_command(word[1], context.command.list_commands(context), command)
-    for_help = f"Type {_help_of(command, context)} for all that it takes"
-    return UsageError(command, error.message.rstrip("."), for_help)
+    return UsageError(
+        command,
+        error.message.rstrip("."),
+        f"Type {_help_of(command, context)} for all that it takes",
+    )
 
 
 def _help_of(command: str, context: click.Context | None) -> str:
@@ -364,24 +369,32 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
         if re.match(rf"{re.escape(name)}[A-Za-z]", word) and not word.startswith("--"):
             long = f"-{word.partition('=')[0]}"
             near = long if long in known else "--epsilon"
-            attempt = f"{command} {word}"
-            return UsageError(attempt, "one hyphen stands before it", f"Write {near}, with two")
+            return UsageError(
+                f"{command} {word}", "one hyphen stands before it", f"Write {near}, with two"
+            )
     if name == "--preview":
-        obstacle = "of the commands that ask one question, only sfumato histogram has this option"
-        remedy = "Write a plan with sfumato init, and type: sfumato preview PLAN.toml"
-        return UsageError(f"{command} {name}", obstacle, remedy)
+        return UsageError(
+            f"{command} {name}",
+            "of the commands that ask one question, only sfumato histogram has this option",
+            "Write a plan with sfumato init, and type: sfumato preview PLAN.toml",
+        )
     if name in IN_A_PLAN and command in OF_A_PLAN:
-        obstacle = "the plan says it, so that it can be read and agreed on beforehand"
-        return UsageError(f"{command} {name}", obstacle, f"Write {IN_A_PLAN[name]} in the plan")
+        return UsageError(
+            f"{command} {name}",
+            "the plan says it, so that it can be read and agreed on beforehand",
+            f"Write {IN_A_PLAN[name]} in the plan",
+        )
     if name[2:] in _arguments(error):
         argument = name[2:].upper()
-        obstacle = f"{argument} stands alone in this command"
         return UsageError(
-            f"{command} {name}", obstacle, f"Write {command} {argument}, and the options behind it"
+            f"{command} {name}",
+            f"{argument} stands alone in this command",
+            f"Write {command} {argument}, and the options behind it",
         )
-    obstacle = f"there is no such option; {nearest(name, known)}"
     return UsageError(
-        f"{command} {name}", obstacle, f"Type {_help_of(command, error.ctx)} for all options"
+        f"{command} {name}",
+        f"there is no such option; {nearest(name, known)}",
+        f"Type {_help_of(command, error.ctx)} for all options",
     )
 
 
@@ -409,8 +422,7 @@ def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageE
         obstacle = f"{wrong[1]!r} is none of its values; {nearest(wrong[1], choices)}"
         return UsageError(attempt, obstacle, f"Write {name} and one of {', '.join(choices)}")
     wanted = re.search(r" is not (an? .*)$", obstacle)
-    remedy = for_help if wanted is None else f"Give {wanted[1]}"
-    return UsageError(attempt, obstacle, remedy)
+    return UsageError(attempt, obstacle, for_help if wanted is None else f"Give {wanted[1]}")
 
 
 def _extra_words(extra: str, command: str, context: click.Context | None) -> UsageError:
@@ -422,14 +434,18 @@ def _extra_words(extra: str, command: str, context: click.Context | None) -> Usa
         return UsageError(attempt, obstacle, f"Write --{first.lstrip(LONG_DASHES)}")
     if ".." in extra or "=" in extra:
         obstacle = "it stands alone, because a blank before it was not quoted"
-        remedy = "Write --axis 'NAME=VALUES' with no blank around =, in quotes if NAME has one"
-        return UsageError(attempt, obstacle, remedy)
+        return UsageError(
+            attempt,
+            obstacle,
+            "Write --axis 'NAME=VALUES' with no blank around =, in quotes if NAME has one",
+        )
     obstacle = "it is one word too many"
     taken = [] if context is None else context.command.get_params(context)
     if not any(isinstance(parameter, click.Argument) for parameter in taken):
         listing = f"{_help_of(command, context)} lists them"
-        remedy = f"Leave it out, or write an option before it: {listing}"
-        return UsageError(attempt, obstacle, remedy)
+        return UsageError(
+            attempt, obstacle, f"Leave it out, or write an option before it: {listing}"
+        )
     return UsageError(attempt, obstacle, _remedy_of_word(first, command, taken))
 
 

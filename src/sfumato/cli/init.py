@@ -358,8 +358,11 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
     text = _plan(file, out, columns, given)
     if out is None:
         if force:
-            obstacle = "no file is written without --out"
-            raise UsageError("--force", obstacle, "Add --out PLAN.toml, or leave it out")
+            raise UsageError(
+                "--force",
+                "no file is written without --out",
+                "Add --out PLAN.toml, or leave it out",
+            )
         say(text.removesuffix("\n"))
         return
     if force:
@@ -540,8 +543,9 @@ def _no_column(file: SourcePath, stated: str, name: str, columns: Iterable[str])
     obstacle = f"{file} has no column {name!r}"
     if near.startswith("did you mean"):
         obstacle += f"; {near}"
-    remedy = f"Name it as the column is named; sfumato init {file} lists all"
-    return UsageError(stated, obstacle, remedy)
+    return UsageError(
+        stated, obstacle, f"Name it as the column is named; sfumato init {file} lists all"
+    )
 
 
 def _only_label(axis: Axis) -> str:
@@ -567,9 +571,14 @@ def _write_new(out: Path, text: str) -> None:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        obstacle = "there is such a file, and it may be filled in already"
-        remedy = "Choose another name, or add --force to overwrite it"
-        raise UsageError(f"writing {out}", obstacle, remedy) from None
+        raise UsageError(
+            f"writing {out}",
+            "there is such a file, and it may be filled in already",
+            "Choose another name, or add --force to overwrite it",
+        ) from None
     except OSError as error:
-        obstacle = error.strerror or "it cannot be written"
-        raise DataError(f"writing {out}", obstacle, "Choose a path that can be written") from None
+        raise DataError(
+            f"writing {out}",
+            error.strerror or "it cannot be written",
+            "Choose a path that can be written",
+        ) from None

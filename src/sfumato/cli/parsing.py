@@ -442,8 +442,9 @@ def parse_totals(texts: Iterable[str]) -> dict[tuple[str, ...], Counts]:
         named, _, counts = text.rpartition("=")
         axes = tuple(name.strip() for name in named.split(",")) if named else ()
         if axes in totals:
-            remedy = "Give all of its counts in one option"
-            raise UsageError(f"--totals {text}", "it is given twice", remedy)
+            raise UsageError(
+                f"--totals {text}", "it is given twice", "Give all of its counts in one option"
+            )
         totals[axes] = _counts(text, counts) if axes else _count_of(text, counts)
     return totals
 
@@ -531,6 +532,9 @@ def parse_captions(
 def _label_name(text: str) -> tuple[str, str]:
     label, sign, name = text.partition("=")
     if not (label and sign and name):
-        obstacle = "it names no label, or gives it no name"
-        raise UsageError(f"--label-name {text}", obstacle, "Write --label-name WN=Southwest")
+        raise UsageError(
+            f"--label-name {text}",
+            "it names no label, or gives it no name",
+            "Write --label-name WN=Southwest",
+        )
     return label, name

@@ -117,8 +117,11 @@ class Picture(NewFile):
     def require_ending(self, path: Path, option: str) -> None:
         """Refuse a name whose ending is that of no picture."""
         if path.suffix.lower() not in PICTURES:
-            obstacle = "its ending names no picture format"
-            raise UsageError(f"{option} {path}", obstacle, f"Use one of {', '.join(PICTURES)}")
+            raise UsageError(
+                f"{option} {path}",
+                "its ending names no picture format",
+                f"Use one of {', '.join(PICTURES)}",
+            )
 
 
 class NewFolder(_Target):
@@ -162,8 +165,11 @@ class FileOrFolder(_Target):
     def require_ending(self, path: Path, option: str) -> None:
         """Refuse the name of a file with another ending."""
         if not is_folder(path) and path.suffix.lower() != self.ending:
-            remedy = f"End it in {self.ending}, or name a folder"
-            raise UsageError(f"{option} {path}", f"its name does not end in {self.ending}", remedy)
+            raise UsageError(
+                f"{option} {path}",
+                f"its name does not end in {self.ending}",
+                f"End it in {self.ending}, or name a folder",
+            )
 
     def obstacle(self, path: Path) -> str | None:
         """Why the file or folder cannot be written; None if it can."""
@@ -182,8 +188,9 @@ def require_unread(option: str, path: Path | None, read: Iterable[str | os.PathL
         return
     # The file itself is compared: a link has another path.
     if any(os.path.exists(source) and path.samefile(source) for source in read):
-        obstacle = "it is a file that is read, and would be lost"
-        raise UsageError(f"{option} {path}", obstacle, "Name another file")
+        raise UsageError(
+            f"{option} {path}", "it is a file that is read, and would be lost", "Name another file"
+        )
 
 
 def require_apart(option: str, path: Path, ending: str, source: str | os.PathLike[str]) -> None:
@@ -209,8 +216,11 @@ def require_apart(option: str, path: Path, ending: str, source: str | os.PathLik
     files = files_read(source)
     require_unread(option, path, files)
     if files and _is_found(path, ending, local(os.fspath(source)), files):
-        obstacle = "it lies among the files that are read, and would be counted with them next time"
-        raise UsageError(f"{option} {path}", obstacle, "Name a file or folder elsewhere")
+        raise UsageError(
+            f"{option} {path}",
+            "it lies among the files that are read, and would be counted with them next time",
+            "Name a file or folder elsewhere",
+        )
 
 
 def files_read(source: str | os.PathLike[str]) -> list[Path]:
@@ -282,8 +292,9 @@ def saved(path: Path) -> Release:
         If it cannot be read; its notes say which packages could not be imported.
     """
     if path.is_dir():
-        remedy = f"Name the files in it, as in {path}/*.json"
-        raise DataError(f"loading {path}", "it is a folder", remedy)
+        raise DataError(
+            f"loading {path}", "it is a folder", f"Name the files in it, as in {path}/*.json"
+        )
     refused = discover()
     try:
         return load(path)

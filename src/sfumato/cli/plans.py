@@ -1,33 +1,57 @@
-"""``sfumato preview`` and ``sfumato release``: several questions in one TOML file."""
+"""Commands about a plan, several questions in one TOML file: ``preview``, ``release``, ``check``.
+
+``sfumato check`` counts what a release would drop or clamp, for the data custodian's own screen; it
+takes a plan or a table.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import click
 
-from sfumato.answers import Preview, Release
+from sfumato.answers import Needs, Preview, Release
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
+    AXIS_HELP,
+    COLUMNS,
     INTEGER,
+    OUTPUT,
+    PERSON_CALLED_HELP,
+    PERSONS,
+    PERSONS_HELP,
+    WHERE_HELP,
     EngineSettings,
     charged_option,
     engine_options,
     files_options,
     gathers,
     json_option,
+    limit_options,
     opened_to_charge,
+    option,
     paid_options,
     report_option,
+    written_options,
 )
-from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
-from sfumato.cli.paths import files_read, require_unread
-from sfumato.cli.publishing import AnswerFiles, Forms, day_of, page_of, paid
+from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk, writes_file
+from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
+from sfumato.cli.publishing import (
+    AnswerFiles,
+    Forms,
+    TableSettings,
+    day_of,
+    page_of,
+    paid,
+    remaining_of,
+)
 from sfumato.data.addresses import server_of
 from sfumato.data.reader import Reader
 from sfumato.data.source import Source
+from sfumato.errors import DataError, UsageError
 from sfumato.privacy import (
     ApproxDP,
     CentralMeasure,
@@ -39,7 +63,10 @@ from sfumato.privacy import (
     rule_of,
 )
 from sfumato.publishing.divisions import Choice
+from sfumato.publishing.plan import check_rows
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
+from sfumato.publishing.previews import checked, needs_to_check, previews
+from sfumato.questions.histogram import Histogram
 
 DELTA = Fraction(1, 10**6)
 """The delta at which the cost of a whole plan is also shown, where it is tighter that way."""
@@ -64,9 +91,6 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     Example:
       sfumato preview examples/flights.toml
     """
-    from sfumato.publishing.plan import check_rows
-    from sfumato.publishing.previews import previews as previewed
-
     spec = read_plan(plan)
     check_rows(rows)
     domain = domain_of(spec)
@@ -74,17 +98,17 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     planned = spec.plan()
     total = spec.budget.total
     rule = None if total is None else rule_of(total)
-    previews = previewed(planned, domain, unit, spec.release.stated(planned), rows=rows, rule=rule)
+    answers = previews(planned, domain, unit, spec.release.stated(planned), rows=rows, rule=rule)
     if as_json:
-        emit_json([_plain(answer, previews.choice) for answer in previews])
+        emit_json([_plain(answer, answers.choice) for answer in answers])
         return
-    for text in previews.answers():
+    for text in answers.answers():
         prose(text)
-    if previews.choice is not None:
-        prose(f"Picked: {previews.choice}")
-        prose(_at(previews.choice.cost, unit))
-    elif len(previews) > 1:
-        prose(_together([answer.cost for answer in previews], unit))
+    if answers.choice is not None:
+        prose(f"Picked: {answers.choice}")
+        prose(_at(answers.choice.cost, unit))
+    elif len(answers) > 1:
+        prose(_together([answer.cost for answer in answers], unit))
 
 
 def _plain(answer: Preview, choice: Choice | None) -> dict[str, object]:
@@ -164,7 +188,6 @@ def _released(
     spec: PlanFile, ledger: str | Path, table: Reader | None, *, fresh: bool, stored: bool
 ) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
-    from sfumato.cli.publishing import remaining_of
     from sfumato.publishing.publisher import CommandPublisher
 
     budget = spec.budget
@@ -196,3 +219,119 @@ def source_of(spec: PlanFile, table: Reader | None = None) -> Source:
     if server is not None:
         talk(f"The plan reads its table from the PostgreSQL server {server}.")
     return spec.source.opened(domain_of(spec), table)
+
+
+# --- sfumato check --------------------------------------------------------------------------------
+
+
+@click.command(cls=LayeredCommand, short_help="Count rows that a release would drop or clamp.")
+@click.argument("file", metavar="PLAN|FILE", type=SourceFile())
+@option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
+@option("--where", group=COLUMNS, multiple=True, help=WHERE_HELP)
+@option("--person", group=PERSONS, common=True, multiple=True, help=PERSONS_HELP)
+@option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
+@limit_options
+@written_options
+@option(
+    "--all-labels",
+    is_flag=True,
+    help="Show all labels that are not listed, on the screen: not with --json.",
+    group=OUTPUT,
+    common=True,
+)
+@json_option
+@gathers(TableSettings)
+def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
+    """Count the rows of a table that a release would drop or clamp.
+
+    Use it before you pay, to find unlisted labels, values out of bounds, missing values and
+    persons with more rows than the limit. PLAN is a TOML file, and each of its questions is
+    checked; a FILE (Parquet, CSV or Excel) is checked for the axes given.
+
+    Nothing is charged. The output states facts of your data, without protection: it is NOT FOR
+    PUBLICATION, and bounds chosen from it are no longer public.
+
+    Exit code 4 means that a release would be refused: the output says why.
+
+    \b
+    Examples:
+      sfumato check examples/flights.toml
+      sfumato check people.csv --axis age=0..121/1 --axis kind=a,b --person id
+    """
+    if all_labels:
+        _require_screen(as_json=as_json)
+    assert table.file is not None  # click requires it
+    needs: list[tuple[str, Needs]] | None = None
+    if table.file.suffix.lower() == ".toml":
+        if table != TableSettings(table.file):
+            raise UsageError(
+                "options of a file with a plan", "the plan says so itself", "Leave them out"
+            )
+        rows, needs = _of_plan(table.file)
+    else:
+        rows = _of_file(table)
+        if rows.unit.by_cell:
+            needs = _in_cells(rows)
+    with scanning() as progress:
+        losses = checked(rows, needs, progress, all_labels=all_labels)
+    if as_json:
+        click.echo(losses.to_json())
+    else:
+        click.echo(str(losses))
+        _advise(rows, needs)
+    return 0 if losses.refused is None else DataError.exit_code
+
+
+def _require_screen(*, as_json: bool) -> None:
+    """Refuse to write all labels for programs, or into a file: they are the data's own values."""
+    remedy = "Leave one of them out"
+    if as_json:
+        raise UsageError(
+            "--all-labels with --json",
+            "all labels are for the screen alone, and programs read JSON",
+            remedy,
+        )
+    if writes_file(sys.stdout):
+        raise UsageError(
+            "--all-labels",
+            "all labels are for the screen alone, and stdout is a file",
+            "Leave out > FILE; to turn pages, add | less",
+        )
+
+
+def _advise(rows: Source, needs: list[tuple[str, Needs]] | None) -> None:
+    """Say which question tells what the limits leave out, so that it can be published."""
+    from sfumato.questions.persons import advice
+
+    lattices = [need.lattice for _, need in needs or [] if need.counted == "rows"]
+    axes = lattices[0].names if lattices else ()
+    if said := advice(rows.unit, in_rho=False, axes=axes):
+        how = said.removeprefix("to learn how much that leaves out, ")
+        prose(f"\nTo publish how much a limit leaves out, {how}.")
+
+
+def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
+    """The source of a plan, and the title and needs of each of its questions."""
+    spec = read_plan(path)
+    domain = domain_of(spec)
+    rows = source_of(spec)
+    plan = spec.plan().settled(domain)
+    plan.require_unit(rows.unit)
+    return rows, needs_to_check(plan, domain, rows.unit)
+
+
+def _of_file(table: TableSettings) -> Source:
+    """The source of a file, of which at least one axis is declared."""
+    if not table.axes:
+        raise UsageError(
+            f"a check of {table.file}",
+            "it names no axis",
+            "Write --axis age=0..100 or --axis kind=a,b",
+        )
+    return table.source(table.domain())
+
+
+def _in_cells(rows: Source) -> list[tuple[str, Needs]]:
+    """The table of all axes: limits by cell hold in its cells."""
+    table = Histogram(tuple(rows.domain))
+    return [(table.title, table.needs(rows.domain))]

@@ -104,16 +104,24 @@ class AnswerFiles(msgspec.Struct, frozen=True):
             if source is not None:
                 require_apart(option, path, ending, source)
             if len(questions) > 1 and not is_folder(path):
-                obstacle = f"a file holds one answer, and the plan has {len(questions)}"
-                remedy = f"Name a folder, as in {option} {path.stem}, and each gets a file in it"
-                raise UsageError(f"{option} {path}", obstacle, remedy)
+                raise UsageError(
+                    f"{option} {path}",
+                    f"a file holds one answer, and the plan has {len(questions)}",
+                    f"Name a folder, as in {option} {path.stem}, and each gets a file in it",
+                )
             for question in questions:
                 if answer_of(type(question)).to_frame is Release.to_frame:
-                    attempt = f"{option} of a {type(question).__name__}"
-                    raise UsageError(attempt, "its answer has no table", f"Leave {option} out")
+                    raise UsageError(
+                        f"{option} of a {type(question).__name__}",
+                        "its answer has no table",
+                        f"Leave {option} out",
+                    )
         if self.excel is not None and importlib.util.find_spec("xlsxwriter") is None:
-            obstacle = "writing Excel needs xlsxwriter, which is not installed"
-            raise UsageError("--excel", obstacle, "Run: pip install 'sfumato[excel]'")
+            raise UsageError(
+                "--excel",
+                "writing Excel needs xlsxwriter, which is not installed",
+                "Run: pip install 'sfumato[excel]'",
+            )
 
     def write(self, releases: Sequence[Release], forms: Forms) -> list[str]:
         """Write the files that were asked for; return what to say of them.
@@ -216,8 +224,9 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
         # msgspec wraps what the question itself raised, which is the better sentence.
         if isinstance(error.__cause__, SfumatoError):
             raise error.__cause__ from None
-        remedy = "Correct that option; --help-all lists all"
-        raise UsageError(f"asking a {kind.__name__}", str(error), remedy) from None
+        raise UsageError(
+            f"asking a {kind.__name__}", str(error), "Correct that option; --help-all lists all"
+        ) from None
     return question
 
 
@@ -438,8 +447,9 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
 def _require_picture(kind: type[Question[R]]) -> None:
     """Refuse --plot for an answer that cannot be drawn: before it is paid for."""
     if answer_of(kind).plot is Release.plot:
-        attempt = f"--plot of a {kind.__name__}"
-        raise UsageError(attempt, "its answer has no picture", "Leave --plot out")
+        raise UsageError(
+            f"--plot of a {kind.__name__}", "its answer has no picture", "Leave --plot out"
+        )
 
 
 def save_picture(draw: Callable[[], Axes], path: Path) -> None:

@@ -286,9 +286,11 @@ def _axis_field(kind: type[AnyQuestion], subject: tuple[str, ...]) -> Fields:
         if form.several:
             return {field.name: subject}
         if len(subject) != 1:
-            obstacle = f"it is about one axis, and {len(subject)} are left for it"
-            remedy = "Declare one --axis that no other option names"
-            raise UsageError(f"asking a {kind.__name__}", obstacle, remedy)
+            raise UsageError(
+                f"asking a {kind.__name__}",
+                f"it is about one axis, and {len(subject)} are left for it",
+                "Declare one --axis that no other option names",
+            )
         return {field.name: subject[0]}
     return {}
 
@@ -385,9 +387,11 @@ def _forms(name: str, kind: type[AnyQuestion], texts: Mapping[str, str]) -> dict
             text = texts.get(field.name, "").replace("None: ", "Without it, ")
             forms[field.name] = replace(form, hint=f"{text} {form.hint}".strip())
         elif field.required:
-            obstacle = f"its field {field.name!r} cannot be written as an option"
-            remedy = "Ask this question in a plan, or from Python"
-            raise UsageError(f"the command {name!r}", obstacle, remedy)
+            raise UsageError(
+                f"the command {name!r}",
+                f"its field {field.name!r} cannot be written as an option",
+                "Ask this question in a plan, or from Python",
+            )
     return forms
 
 

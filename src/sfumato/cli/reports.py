@@ -239,8 +239,11 @@ def _require_ledger_or_key(release: Path, key: str | None) -> None:
     # A ledger of the environment gives way to a key: whoever set it did not think of this release.
     is_refused = is_missing if key is None else stated is ParameterSource.COMMANDLINE
     if is_refused:
-        remedy = "Give one of them: a custodian has the ledger, a reader has the key"
-        raise UsageError(f"verifying {release}", "it takes --ledger or --key", remedy)
+        raise UsageError(
+            f"verifying {release}",
+            "it takes --ledger or --key",
+            "Give one of them: a custodian has the ledger, a reader has the key",
+        )
 
 
 # --- sfumato demo ---------------------------------------------------------------------------------

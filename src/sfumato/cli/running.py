@@ -119,9 +119,11 @@ def _unprintable(error: Exception) -> DataError | None:
         return None
     # Python would try again at exit, and complain.
     sys.stdout = None
-    obstacle = error.strerror or "it cannot be written"
-    remedy = "Print to another place; what was paid for is stored, and costs nothing again"
-    return DataError("printing the output", obstacle, remedy)
+    return DataError(
+        "printing the output",
+        error.strerror or "it cannot be written",
+        "Print to another place; what was paid for is stored, and costs nothing again",
+    )
 
 
 def _say_interrupted() -> None:

@@ -110,9 +110,11 @@ class StreamSettings(PaidSettings, frozen=True):
         written = file_options(self.written)
         if self.step is None:
             for name in written.changed():
-                attempt = f"--{name.replace('_', '-').removesuffix('s')} without --step"
-                remedy = "Give CSV with a header, and --step COLUMN"
-                raise UsageError(attempt, "lines hold one increment each", remedy)
+                raise UsageError(
+                    f"--{name.replace('_', '-').removesuffix('s')} without --step",
+                    "lines hold one increment each",
+                    "Give CSV with a header, and --step COLUMN",
+                )
             return counter, None
         return counter, StepColumns(self.step, value_column, by, self.person, written)
 
@@ -213,9 +215,10 @@ def _value(text: str | None, *, by_column: bool) -> tuple[str | None, Interval |
             f"--value {text}", "it gives no bounds", "Write --value 0..10, or --value minutes=0..60"
         )
     if by_column != has_name:
-        remedy = "Write --value COLUMN=LOW..HIGH" if by_column else "Write --value LOW..HIGH"
         raise UsageError(
-            f"--value {text}", "rows hold values in a column, and lines in no column", remedy
+            f"--value {text}",
+            "rows hold values in a column, and lines in no column",
+            "Write --value COLUMN=LOW..HIGH" if by_column else "Write --value LOW..HIGH",
         )
     return name, axis
 

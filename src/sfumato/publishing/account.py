@@ -248,8 +248,11 @@ def _opened(ledger: str | Path | Ledger | None) -> Ledger:
 def _require_ceiling(most: CentralMeasure, source: Source, total: CentralMeasure | None) -> None:
     """Refuse a ceiling of no data set, or in another measure than the total that is stated."""
     if source.name is None:
-        obstacle = "a ceiling is that of a data set, and this source has no name"
-        raise UsageError(f"a ceiling of {most}", obstacle, "Give sf.source(..., name=...)")
+        raise UsageError(
+            f"a ceiling of {most}",
+            "a ceiling is that of a data set, and this source has no name",
+            "Give sf.source(..., name=...)",
+        )
     if total is not None and rule_of(most) != rule_of(total):
         raise _other_measure(most, rule_of(total))
 

@@ -59,9 +59,8 @@ from sfumato.privacy import (
     with_person_called,
 )
 from sfumato.publishing.account import PublisherAccount, as_of_its_day, receipt_of, signed
-from sfumato.publishing.counting import Counting, RowChoice
+from sfumato.publishing.counting import KEY, Counting, Draws, RowChoice
 from sfumato.publishing.divisions import Choice
-from sfumato.publishing.draws import KEY, Draws
 from sfumato.publishing.plan import Plan
 from sfumato.random.bits import Bits, of_charge
 
@@ -480,11 +479,17 @@ def _require_promised(question: AnyQuestion, answer: object, used: CentralMeasur
     """Refuse an answer that is no release, or that promises something else than was charged."""
     attempt = f"answering {question.title}"
     if not isinstance(answer, Release):
-        obstacle = f"its answer is of type {type(answer).__name__}, and not a release"
-        raise UsageError(attempt, obstacle, "Let answer return the release that the class names")
+        raise UsageError(
+            attempt,
+            f"its answer is of type {type(answer).__name__}, and not a release",
+            "Let answer return the release that the class names",
+        )
     if answer.guarantee.measure != used:
-        obstacle = f"it promises {answer.guarantee.measure}, and {used} was charged"
-        raise UsageError(attempt, obstacle, "Let preview and answer agree on what is spent")
+        raise UsageError(
+            attempt,
+            f"it promises {answer.guarantee.measure}, and {used} was charged",
+            "Let preview and answer agree on what is spent",
+        )
 
 
 def _after_charge(hold: Hold, action: Callable[[], T]) -> T:

@@ -271,8 +271,11 @@ class Candidate:
                 remedy = "State rows= of the plan, your own public guess"
             raise UsageError(f"{subject}, {error.asked}", error.obstacle, remedy) from None
         if not states:
-            obstacle = "it cannot say beforehand how accurate its answer would be"
-            raise UsageError(subject, obstacle, "Leave it out: it then takes a share by its weight")
+            raise UsageError(
+                subject,
+                "it cannot say beforehand how accurate its answer would be",
+                "Leave it out: it then takes a share by its weight",
+            )
 
 
 class Part(msgspec.Struct, frozen=True):

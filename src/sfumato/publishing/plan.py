@@ -95,8 +95,11 @@ def read_accuracies(given: object, questions: Sequence[AnyQuestion]) -> Accuraci
         given = [given] * len(questions)
     accuracies = tuple(map(_within, _by_question(given, questions, "accuracies", "sf.Within(20)")))
     if not any(accuracies):
-        obstacle = "it asks nothing of any question"
-        raise UsageError("the accuracy of a plan", obstacle, "Write accuracy=sf.Within(20)")
+        raise UsageError(
+            "the accuracy of a plan",
+            "it asks nothing of any question",
+            "Write accuracy=sf.Within(20)",
+        )
     return accuracies
 
 
@@ -109,8 +112,11 @@ def read_weights(given: object, questions: Sequence[AnyQuestion]) -> Weights:
         If one is not a number above 0, or belongs to no question or to several.
     """
     if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
-        attempt = f"weights of type {type(given).__name__}"
-        raise UsageError(attempt, "weights are a list or a dict", "Write weights=[2, 1]")
+        raise UsageError(
+            f"weights of type {type(given).__name__}",
+            "weights are a list or a dict",
+            "Write weights=[2, 1]",
+        )
     weights = _by_question(given, questions, "weights", "2")
     return tuple(
         Fraction(1) if weight is None else positive(weight, "a weight")  # type: ignore[arg-type]
@@ -122,8 +128,11 @@ def check_word(value: object, name: str, words: object) -> None:
     """Refuse a word that is none of those listed."""
     known: tuple[str, ...] = get_args(words)
     if not is_one_of(value, known):
-        obstacle = f"it is unknown; {nearest(value, known)}"
-        raise UsageError(f"{name} = {shown(value)}", obstacle, f'Write {name}="{known[0]}"')
+        raise UsageError(
+            f"{name} = {shown(value)}",
+            f"it is unknown; {nearest(value, known)}",
+            f'Write {name}="{known[0]}"',
+        )
 
 
 MOST_ROWS = 10**15  # of a guess
@@ -149,9 +158,11 @@ def _within(given: object) -> Within | None:
         # Whatever is no number is refused there.
         return Within(given)  # type: ignore[arg-type]
     except UsageError as error:
-        where = f"the accuracy of a plan, {error.asked}"
-        remedy = "Give a half-width above 0, or sf.Within(20, simultaneous=True)"
-        raise UsageError(where, error.obstacle, remedy) from None
+        raise UsageError(
+            f"the accuracy of a plan, {error.asked}",
+            error.obstacle,
+            "Give a half-width above 0, or sf.Within(20, simultaneous=True)",
+        ) from None
 
 
 def _by_question(
@@ -164,9 +175,11 @@ def _by_question(
     number = len(questions)
     if not isinstance(given, Mapping):
         if len(given) != number:
-            attempt = f"{len(given)} {what} for {number} questions"
-            remedy = f'Give one for each, or some by name: {{"{questions[0].title}": {example}}}'
-            raise UsageError(attempt, "there is one for each question", remedy)
+            raise UsageError(
+                f"{len(given)} {what} for {number} questions",
+                "there is one for each question",
+                f'Give one for each, or some by name: {{"{questions[0].title}": {example}}}',
+            )
         return list(given)
     entries: list[object] = [None] * number
     for key, value in given.items():
@@ -181,8 +194,9 @@ def _places(key: object, questions: Sequence[AnyQuestion], what: str) -> list[in
         key = _named(key, questions, what)
     places = [i for i, question in enumerate(questions) if question == key]
     if not places:
-        remedy = "Name questions of the plan"
-        raise UsageError(f"{what} of {key.title}", "the plan does not ask it", remedy)
+        raise UsageError(
+            f"{what} of {key.title}", "the plan does not ask it", "Name questions of the plan"
+        )
     return places
 
 
@@ -191,12 +205,17 @@ def _named(name: object, questions: Sequence[AnyQuestion], what: str) -> AnyQues
     fitting = [question for question in questions if name in _names(question)]
     if not fitting:
         every = [known for question in questions for known in _names(question)]
-        obstacle = f"no question has that name; {nearest(name, every)}"
-        raise UsageError(f"{what} of {shown(name)}", obstacle, "Name a question by its title")
+        raise UsageError(
+            f"{what} of {shown(name)}",
+            f"no question has that name; {nearest(name, every)}",
+            "Name a question by its title",
+        )
     if any(question != fitting[0] for question in fitting):
-        obstacle = f"{len(fitting)} questions have that name"
-        remedy = "Give each question a heading= of its own, or a list with one entry for each"
-        raise UsageError(f"{what} of {shown(name)}", obstacle, remedy)
+        raise UsageError(
+            f"{what} of {shown(name)}",
+            f"{len(fitting)} questions have that name",
+            "Give each question a heading= of its own, or a list with one entry for each",
+        )
     return fitting[0]
 
 
@@ -232,8 +251,11 @@ def histograms_of(questions: Sequence[AnyQuestion]) -> list[int]:
     places = [at for at, question in enumerate(questions) if isinstance(question, Histogram)]
     if len(places) < 2:
         number = f"{len(places)} histogram{'' if places else 's'}"
-        obstacle = f"it has {number}, and tables agree in pairs"
-        raise UsageError(ADDING_UP, obstacle, "Leave adds_up out, or add a histogram")
+        raise UsageError(
+            ADDING_UP,
+            f"it has {number}, and tables agree in pairs",
+            "Leave adds_up out, or add a histogram",
+        )
     for at in places:
         question = questions[at]
         for field, (obstacle, remedy) in OWN.items():
@@ -453,9 +475,10 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         """Refuse shares beside what picks them."""
         for name in ("accuracy", "weights", "minimise"):
             if self.shares is not None and getattr(self, name) is not msgspec.UNSET:
-                obstacle = "each of them says how the cost is divided"
                 raise UsageError(
-                    f"a plan with shares and {name}", obstacle, "Leave one of them out"
+                    f"a plan with shares and {name}",
+                    "each of them says how the cost is divided",
+                    "Leave one of them out",
                 )
 
     def costs(self, cost: CentralMeasure) -> list[CentralMeasure]:
@@ -700,8 +723,9 @@ def _read_rows(given: object, _: Sequence[AnyQuestion]) -> object:
 
 def _read_adds_up(given: object, _: Sequence[AnyQuestion]) -> object:
     if not isinstance(given, bool):
-        obstacle = "it is neither true nor false"
-        raise UsageError(f"adds_up = {shown(given)}", obstacle, "Write adds_up=True")
+        raise UsageError(
+            f"adds_up = {shown(given)}", "it is neither true nor false", "Write adds_up=True"
+        )
     # A plan that says no is a plan that says nothing.
     return given or msgspec.UNSET
 

@@ -66,8 +66,11 @@ class Terms:
         in_rho = self._ways_in_rho
         if self.plan.noise == "gaussian":
             if not in_rho:
-                obstacle = "none of its questions can be answered at a rho"
-                raise UsageError("Gaussian noise for a plan", obstacle, "Leave noise out")
+                raise UsageError(
+                    "Gaussian noise for a plan",
+                    "none of its questions can be answered at a rho",
+                    "Leave noise out",
+                )
             return in_rho
         # An account in rho cannot pay for a question that uses its delta. Where no question can be
         # answered at a rho, it says so when it is charged.
@@ -198,14 +201,21 @@ def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
         return
     refused = f'a plan with noise="{plan.noise}"'
     if kind.name == "pure" and plan.noise == "gaussian":
-        obstacle = "Gaussian noise has no pure epsilon"
-        raise UsageError(refused, obstacle, 'Give delta="1e-6" as well, or a rho')
+        raise UsageError(
+            refused, "Gaussian noise has no pure epsilon", 'Give delta="1e-6" as well, or a rho'
+        )
     if kind.name == "zcdp" and plan.noise == "laplace":
-        obstacle = "a rho pays for Gaussian noise, which has the smaller error"
-        raise UsageError(refused, obstacle, "Give an epsilon, or leave noise out")
+        raise UsageError(
+            refused,
+            "a rho pays for Gaussian noise, which has the smaller error",
+            "Give an epsilon, or leave noise out",
+        )
     if rule == "pure" and plan.noise == "gaussian":
-        obstacle = "the account counts pure epsilon, and Gaussian noise has none"
-        raise UsageError(refused, obstacle, "Open an account whose budget has a delta, or a rho")
+        raise UsageError(
+            refused,
+            "the account counts pure epsilon, and Gaussian noise has none",
+            "Open an account whose budget has a delta, or a rho",
+        )
 
 
 # --- picking --------------------------------------------------------------------------------------

@@ -79,8 +79,11 @@ def _faults(plain: Mapping[str, object], title: str) -> Iterator[UsageError]:
     known = [*TABLES, "domain", "questions"]
     for name in plain:
         if name not in known:
-            obstacle = f"there is no table of that name; {nearest(name, known)}"
-            yield UsageError(f"{title}, [{name}]", obstacle, "Correct the name, or remove it")
+            yield UsageError(
+                f"{title}, [{name}]",
+                f"there is no table of that name; {nearest(name, known)}",
+                "Correct the name, or remove it",
+            )
     for name in known:
         if name not in plain and name not in OPTIONAL:
             line = "[[questions]]" if name == "questions" else f"[{name}]"
@@ -101,15 +104,19 @@ def _axis_faults(domain: object, title: str) -> Iterator[UsageError]:
         if isinstance(axis, dict):
             yield from _typed_faults(axis, AXES, where, "type", (remedy, remedy))
         else:
-            example = f'Write {name} = {{ type = "interval", lower = 0, upper = 100 }}'
-            yield UsageError(where, "it is not a table in braces", example)
+            yield UsageError(
+                where,
+                "it is not a table in braces",
+                f'Write {name} = {{ type = "interval", lower = 0, upper = 100 }}',
+            )
 
 
 def _question_faults(questions: object, title: str) -> Iterator[UsageError]:
     if not isinstance(questions, list):
-        obstacle = "questions are a list of tables"
         yield UsageError(
-            f"{title}, [questions]", obstacle, "Write [[questions]], with two brackets"
+            f"{title}, [questions]",
+            "questions are a list of tables",
+            "Write [[questions]], with two brackets",
         )
         return
     remedies = (
@@ -141,8 +148,9 @@ def _typed_faults(
     if tag is None:
         yield UsageError(where, "it lacks a type", remedies[0])
     elif not isinstance(tag, str) or tag not in kinds:
-        obstacle = f"there is no {noun} {shown(tag)}; {nearest(tag, kinds)}"
-        yield UsageError(where, obstacle, remedies[1])
+        yield UsageError(
+            where, f"there is no {noun} {shown(tag)}; {nearest(tag, kinds)}", remedies[1]
+        )
     else:
         yield from _struct_faults(table, kinds[tag], where)
 
@@ -170,8 +178,11 @@ def _field_faults(table: object, kind: type[msgspec.Struct], where: str) -> Iter
     known = {*fields, kind.__struct_config__.tag_field}
     for name in table:
         if name not in known:
-            obstacle = f"it has no field {shown(name)}; {nearest(name, fields)}"
-            yield UsageError(where, obstacle, "Correct the name, or remove the field")
+            yield UsageError(
+                where,
+                f"it has no field {shown(name)}; {nearest(name, fields)}",
+                "Correct the name, or remove the field",
+            )
     for name, field in fields.items():
         remedy = f"Write {name} = {_example(field.type)}"
         if name in table:
@@ -244,8 +255,11 @@ _HINTS: Sequence[tuple[str, str, str]] = (
 def _not_toml(text: str, error: ValueError, title: str) -> UsageError:
     """Make the error of a text that is not TOML: the line's number, and what it looks like."""
     if text.lstrip().startswith("{"):
-        remedy = f"Write [source] and path = ... on lines of their own. {TO_FILL_IN}"
-        return UsageError(title, "it holds JSON, and a plan is TOML", remedy)
+        return UsageError(
+            title,
+            "it holds JSON, and a plan is TOML",
+            f"Write [source] and path = ... on lines of their own. {TO_FILL_IN}",
+        )
     place = re.search(r"at line ([0-9]+)", str(error))
     if place is None:
         return UsageError(title, f"it is not TOML ({error})", "Close what is open, and end it")
@@ -264,8 +278,11 @@ def _not_toml(text: str, error: ValueError, title: str) -> UsageError:
 def _require_plan_name(path: Path, title: str) -> None:
     """Refuse a table given in place of a plan; its text might be quoted otherwise."""
     if path.suffix.lower() in {".csv", ".gz", ".parquet", ".pq", ".xlsx", ".xls", ".tsv"}:
-        remedy = f"Type sfumato init {path} --out {path.stem}.toml, and name {path.stem}.toml here"
-        raise UsageError(title, "it is a table by its name, and a plan is a TOML file", remedy)
+        raise UsageError(
+            title,
+            "it is a table by its name, and a plan is a TOML file",
+            f"Type sfumato init {path} --out {path.stem}.toml, and name {path.stem}.toml here",
+        )
     if path.is_dir():
         raise UsageError(title, "it is a directory", "Name the plan in it, a file ending in .toml")
 
@@ -478,8 +495,11 @@ def read_publication(path: str | os.PathLike[str]) -> Publication:
     title = f"the facts {Path(path)}"
     plain = _read(Path(path), title)
     if "publication" not in plain:
-        remedy = 'Write [publication], and below it fields such as data_curators = ["..."]'
-        raise UsageError(title, "it has no table [publication]", remedy)
+        raise UsageError(
+            title,
+            "it has no table [publication]",
+            'Write [publication], and below it fields such as data_curators = ["..."]',
+        )
     return publication_of(plain["publication"], f"{title}, [publication]")
 
 
@@ -508,8 +528,9 @@ def _read(path: Path, title: str) -> dict[str, object]:
     except FileNotFoundError:
         raise DataError(title, missing_file(path), "Check the path") from None
     except OSError as error:
-        obstacle = error.strerror or "the file cannot be read"
-        raise DataError(title, obstacle, "Name a TOML file that may be read") from None
+        raise DataError(
+            title, error.strerror or "the file cannot be read", "Name a TOML file that may be read"
+        ) from None
     return _toml(encoded, title)
 
 
@@ -536,9 +557,11 @@ def _with_wishes_together(plain: dict[str, object], title: str) -> dict[str, obj
         if all(entry is None for entry in entries):
             continue
         if field in release:
-            obstacle = f"[release] states {field} already"
-            where = f"{title}, {name} of a question"
-            raise UsageError(where, obstacle, "Leave one of them out")
+            raise UsageError(
+                f"{title}, {name} of a question",
+                f"[release] states {field} already",
+                "Leave one of them out",
+            )
         wishes[field] = entries
     return plain | {"release": release | wishes}
 
@@ -565,9 +588,11 @@ def _require_numbers(spec: PlanFile, title: str) -> None:
             where = f"{title}, [{table}], {error.asked}"
             raise type(error)(where, error.obstacle, error.remedy) from None
     if not spec.domain:
-        obstacle = "it declares no axis"
-        remedy = "Take away the # before a column, and state its public bounds or labels"
-        raise UsageError(f"{title}, [domain]", obstacle, remedy)
+        raise UsageError(
+            f"{title}, [domain]",
+            "it declares no axis",
+            "Take away the # before a column, and state its public bounds or labels",
+        )
 
 
 def _toml(encoded: bytes, title: str) -> dict[str, object]:

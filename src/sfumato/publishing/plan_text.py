@@ -85,8 +85,11 @@ def _add_wish(question: dict[str, object], name: str, wish: object) -> None:
     if wish is None:
         return
     if name in question:
-        obstacle = f"a question states {name} of its own, and others have none"
-        raise UsageError("writing a plan", obstacle, f"State {name} for all, or for none")
+        raise UsageError(
+            "writing a plan",
+            f"a question states {name} of its own, and others have none",
+            f"State {name} for all, or for none",
+        )
     question[name] = wish
 
 
@@ -150,7 +153,10 @@ def toml_value(value: object) -> str:
         case list() | tuple():
             return f"[{', '.join(map(toml_value, value))}]"
         case None:
-            obstacle = "an entry of a list says nothing, and TOML has no word for it"
-            raise UsageError("writing a plan", obstacle, "State each entry, or leave the list out")
+            raise UsageError(
+                "writing a plan",
+                "an entry of a list says nothing, and TOML has no word for it",
+                "State each entry, or leave the list out",
+            )
         case _:
             return repr(value)

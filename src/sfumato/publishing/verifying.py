@@ -284,8 +284,11 @@ class Publication(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
                 _require_text(name, text)
         for name in self.notes:
             if name not in get_args(Note):
-                obstacle = f"no note can be added there; {nearest(name, get_args(Note))}"
-                raise UsageError(f"notes, {shown(name)}", obstacle, "Correct the name")
+                raise UsageError(
+                    f"notes, {shown(name)}",
+                    f"no note can be added there; {nearest(name, get_args(Note))}",
+                    "Correct the name",
+                )
 
 
 def listed(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -309,8 +312,14 @@ def _require_text(name: str, text: object) -> None:
     if not isinstance(text, str):
         raise UsageError(f"{name} = {shown(text)}", "it is no text", f'Write {name} = "..."')
     if not text.strip():
-        remedy = "Write it, or leave the field out: the document then says what to write"
-        raise UsageError(f"{name} = {shown(text)}", "the text is empty", remedy)
+        raise UsageError(
+            f"{name} = {shown(text)}",
+            "the text is empty",
+            "Write it, or leave the field out: the document then says what to write",
+        )
     if len(text) > LONGEST:
-        obstacle = f"it has {len(text):,} characters, and the limit is {LONGEST:,}"
-        raise UsageError(name, obstacle, "Shorten it, and give a link in sources")
+        raise UsageError(
+            name,
+            f"it has {len(text):,} characters, and the limit is {LONGEST:,}",
+            "Shorten it, and give a link in sources",
+        )
