@@ -32,6 +32,7 @@ from sfumato.data.external_partitions import (
     ExternalPartitions,
     memory_limit,
 )
+from sfumato.data.hashing import KeyedHash
 from sfumato.data.person_records import RowRecords
 from sfumato.data.priorities import PersonRows
 from sfumato.data.scan import CHUNK_ROWS
@@ -415,6 +416,7 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
 def test_a_bounder_without_rows_gives_nothing() -> None:
     bounder = Bounder(KEY, 1)
     none = np.zeros(0, np.uint64)
-    bounder.add(PersonRows([none], [none], none, {}), [[np.zeros(0, np.int32)]])
+    nobody = PersonRows([none], [none], [none], {}, KeyedHash(KEY, "rows"))
+    bounder.add(nobody, [[np.zeros(0, np.int32)]])
     assert list(bounder.of_persons()) == []
     bounder.close()

@@ -323,7 +323,8 @@ class Bounder(RowRecords[list[list[Array]]]):
         """
         fields = [persons.priorities, *(integers for packed in cells for integers in packed)]
         self._n_integers = [len(packed) for packed in cells]
-        self._add_where(_has_cell(cells), persons.tokens, fields)
+        has_cell = np.logical_or.reduce([packed[0] != DROPPED for packed in cells])
+        self._add(has_cell, persons.tokens, fields)
 
     def _lattices(self, records: Records) -> list[list[Array]]:
         """Return the packed cells of records on each lattice."""
@@ -361,13 +362,6 @@ class Bounder(RowRecords[list[list[Array]]]):
         for rows in self._kept_rows(records, splits):
             is_kept[rows] = True
         return [field[is_kept] for field in records]
-
-
-def _has_cell(cells: list[list[Array]]) -> Array | None:
-    """Tell which rows have a cell on some lattice: bool ndarray of shape (rows,); None for all."""
-    if any(packed[0].min(initial=0) >= 0 for packed in cells):
-        return None
-    return np.asarray(np.logical_or.reduce([packed[0] != DROPPED for packed in cells]))
 
 
 class CellBounder(RowRecords[list[Array]]):
@@ -416,7 +410,7 @@ class CellBounder(RowRecords[list[Array]]):
             needed &= counted[0] != DROPPED
             fields += limited
             self._first_counted += len(limited)
-        self._add_where(needed, persons.tokens, [*fields, *counted])
+        self._add(needed, persons.tokens, [*fields, *counted])
 
     def _sorted_rows(
         self, records: Records, splits: int, *, only_candidates: bool = True

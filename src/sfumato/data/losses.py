@@ -532,8 +532,8 @@ class PersonCounter(PersonRecords[None]):
         counted : list of bool ndarray of shape (rows,)
             Whether each question could count the row.
         """
-        if len(tokens[0]):
-            self._add(tokens, [which.astype(np.int64) for which in counted])
+        every_row = np.ones(len(tokens[0]), bool)
+        self._add(every_row, tokens, [which.astype(np.int64) for which in counted])
 
     def per_question(self) -> list[PersonLosses]:
         """Tell what the persons of each question lose, once all are finished."""

@@ -112,11 +112,15 @@ class PersonRecords(ABC, Generic[T_co]):
         """Free memory and disk, whatever happened."""
         self._partitions.close()
 
-    def _add(self, tokens: list[Array], fields: list[Array]) -> None:
-        """Take records, of which there is at least one."""
+    def _add(self, needed: Array, tokens: list[Array], fields: list[Array]) -> None:
+        """Take the records for which a bool ndarray holds; tokens are of at least one word."""
         assert isinstance(self._partitions, ExternalPartitions)
-        self._n_tokens = len(tokens)
-        self._partitions.add(partition_of(tokens[0], 0), [*tokens, *fields])
+        records = [*tokens, *fields]
+        if not needed.all():
+            records = [field[needed] for field in records]
+        if len(records[0]):
+            self._n_tokens = len(tokens)
+            self._partitions.add(partition_of(records[0], 0), records)
 
     def of_persons(self) -> Iterator[T_co]:
         """Give what is made of each partition; no person is in two. The records are forgotten."""
@@ -266,14 +270,6 @@ class RowRecords(PersonRecords[T_co]):
 
         No two rows of a person share a priority here.
         """
-
-    def _add_where(self, needed: Array | None, tokens: list[Array], fields: list[Array]) -> None:
-        """Take the rows for which a bool ndarray holds; all for None. The priority comes first."""
-        if needed is not None and not needed.all():
-            tokens = [word[needed] for word in tokens]
-            fields = [field[needed] for field in fields]
-        if len(tokens[0]):
-            self._add(tokens, fields)
 
     def _in_order(self, records: Records, splits: int) -> OrderedRows:
         """Order records by person, and by the priorities of a person's rows and their copies."""
@@ -449,12 +445,8 @@ class PersonNumbers(PersonRecords[Array]):
         packed : list of int ndarray of shape (rows,)
             The packed cells; DROPPED in the first drops the row. Empty: cells do not matter.
         """
-        has_cell = packed[0] != DROPPED if packed else True
-        if not np.all(has_cell):
-            tokens = [word[has_cell] for word in tokens]
-            packed = [integers[has_cell] for integers in packed]
-        if len(tokens[0]):
-            self._add(tokens, [*packed, np.ones(len(tokens[0]), np.int64)])
+        rows = np.ones(len(tokens[0]), np.int64)
+        self._add(packed[0] != DROPPED if packed else rows > 0, tokens, [*packed, rows])
 
     def _finished(self, records: Records, splits: int) -> Array:
         """Find the numbers of the persons of one partition: float64 ndarray."""

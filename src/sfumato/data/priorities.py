@@ -57,6 +57,8 @@ copies: they have one priority here, and lie in the same cells.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -314,7 +316,8 @@ def _value_of(axis: LatticeAxis) -> tuple[str, ...]:
     return axis.column_name, axis.kind
 
 
-class PersonRows(NamedTuple):
+@dataclass(frozen=True)
+class PersonRows:
     """Whose the rows of a chunk are, and what chooses among them.
 
     Attributes
@@ -323,15 +326,26 @@ class PersonRows(NamedTuple):
         The words of the person token of each row.
     words : list of uint64 ndarray of shape (rows,)
         By which the choice tells persons apart.
-    priorities : uint64 ndarray of shape (rows,)
+    values : list of ndarray of shape (rows,)
+        What is hashed of the row, beside the person.
     key_words : mapping of KeyAxis to uint64 ndarray of shape (rows,)
         By which the choice tells keys apart.
+    row_hash : KeyedHash
     """
 
     tokens: list[Array]
     words: list[Array]
-    priorities: Array
+    values: list[Array]
     key_words: Mapping[KeyAxis, Array]
+    row_hash: KeyedHash
+
+    @cached_property
+    def priorities(self) -> Array:
+        """The priorities of the rows, where they are asked for: uint64 ndarray of shape (rows,)."""
+        # Without values, all rows of a person are copies.
+        if not self.values:
+            return self.row_hash.of(self.words)
+        return self.row_hash.of(self.values, self.words)
 
 
 class RowPriorities:
@@ -349,7 +363,7 @@ class RowPriorities:
     def of(
         self, persons: PersonIds, values: list[Array], key_words: Mapping[KeyAxis, Array]
     ) -> PersonRows:
-        """Give the tokens and priorities of rows, all of which have a person.
+        """Give the tokens of rows, all of which have a person, and what chooses among the rows.
 
         Parameters
         ----------
@@ -360,9 +374,7 @@ class RowPriorities:
         """
         tokens = self._tokens.of_persons(persons)
         words = self._tokens.choice_words(persons, tokens)
-        # Without values, all rows of a person are copies.
-        priorities = self._hash.of(values, words) if values else self._hash.of(words)
-        return PersonRows(tokens, words, priorities, key_words)
+        return PersonRows(tokens, words, values, key_words, self._hash)
 
 
 def number_words(values: Array) -> Array:

@@ -30,7 +30,7 @@ from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
 from sfumato.data.tallies import (
     NumbersOfPersons,
-    PersonsWithValues,
+    Persons,
     Rows,
     RowsWithinCells,
     Tally,
@@ -324,9 +324,7 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
         elif need.of_each_person:
             tallies.append(NumbersOfPersons(alone))
         elif need.counted == "persons":
-            within = unit.counting_persons(unit.cells_of_person)
-            of_persons = PersonsWithValues if need.sums else RowsWithinCells
-            tallies.append(of_persons(alone, within, key))
+            tallies.append(Persons(alone, unit, key))
         elif unit.by_cell:
             tallies.append(RowsWithinCells(alone, unit, key))
         else:

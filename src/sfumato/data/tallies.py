@@ -1,8 +1,8 @@
 """What a scan counts of each chunk: all rows, each person's rows within limits, or persons.
 
-*Sums of persons* (``PersonSums``): each person's values in each cell are added up, and the cells
-are chosen that the person is counted in. A person is counted in at most c cells: those of least
-keyed hash of person and cell, as where persons are counted without their values.
+*Persons in cells* (``PersonsInCells``): each person's values in each cell are added up, and the
+cells are chosen that the person is counted in. A person is counted in at most c cells: those of
+least keyed hash of person and cell, whether values are added up or not.
 
 Guarantee: what is given of a person has one number of rows and one sum for each of at most c cells.
 It depends on that person's rows and the key alone.
@@ -23,16 +23,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from sfumato.answers import Needs
 from sfumato.basics import Array
-from sfumato.data.bounding import Bounder, CellBounder, CellChoice, LimitedRows, LimitsByCell
-from sfumato.data.external_partitions import Records
+from sfumato.data.bounding import Bounder, CellBounder, CellChoice
+from sfumato.data.external_partitions import PARTITION_BITS, Records
+from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import (
     CellCounts,
     Cells,
@@ -41,57 +41,39 @@ from sfumato.data.packed_counts import (
     RowForm,
     empty_counts,
 )
-from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords, join, joined_by
+from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords, join
 from sfumato.data.priorities import PersonRows
+from sfumato.data.row_order import first_rows, ordered_rows
 from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
 from sfumato.privacy import Unit
 
-# --- sums of persons ------------------------------------------------------------------------------
+# --- persons in cells -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SumsInCells:
-    """What some persons' rows add up to, once for each person and cell.
+class PersonsInCells(PersonRecords[Records]):
+    """Remembers each person's cells, and what the person's rows add up to in each of them.
 
-    Attributes
-    ----------
-    cells : list of int ndarray of shape (pairs,)
-        Packed cells.
-    rows : int64 ndarray of shape (pairs,)
-        Numbers of rows, at least 1.
-    sums : list of int64 ndarray of shape (pairs,)
-        Of each value, what its numbers add up to.
-    """
-
-    cells: list[Array]
-    rows: Array
-    sums: list[Array]
-
-
-class PersonSums(PersonRecords[SumsInCells]):
-    """Remembers a number of rows and sums for each person and cell.
-
-    A record has 8 bytes for the person (16 for text), 4 or 8 for the cell, 8 for the choice of
-    cells, 8 for the number of rows and 8 for each sum.
+    A record has 8 bytes for the person (16 for text, 4 while all ids are whole numbers below 2^32),
+    8 for the choice of cells, and 4 or 8 for the cell. Where values are added up, it has 8 for the
+    number of rows and 8 for each sum as well.
 
     Parameters
     ----------
-    unit : Unit
-        Which counts each person once in a cell.
+    most : int
+        In how many cells a person is counted.
     """
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__()
-        assert unit.counts_persons
-        assert unit.limits is not UNSET
-        self._limits = LimitsByCell(unit.rows_per_person, unit.limits)
+        self._most = most
         self._n_cells = 0
+        self._scratch = Scratch()
 
     def add(
         self,
         tokens: list[Array],
-        cells: list[Array],
         cell_priorities: Array,
+        cells: list[Array],
         values: list[Array],
     ) -> None:
         """Take a batch of rows, all of which have a person.
@@ -100,50 +82,44 @@ class PersonSums(PersonRecords[SumsInCells]):
         ----------
         tokens : list of uint64 ndarray of shape (rows,)
             The words of the person token of each row.
-        cells : list of int ndarray of shape (rows,)
-            Packed cells. DROPPED in the first drops the row.
         cell_priorities : uint64 ndarray of shape (rows,)
             What chooses the cells that a person is counted in.
+        cells : list of int ndarray of shape (rows,)
+            Packed cells. DROPPED in the first drops the row.
         values : list of int ndarray of shape (rows,)
             Numbers from 0 to 2^31. 10^9 of them add up to less than 2^62.
         """
         self._n_cells = len(cells)
-        needed = cells[0] != DROPPED
         # Sums of 32-bit integers would wrap around; 10^9 numbers fit in 64 bits.
-        wide = [value.astype(np.int64, copy=False) for value in values]
-        ones = np.ones(len(needed), np.int64)
-        fields = [*tokens, *cells, cell_priorities, ones, *wide]
-        if not needed.all():
-            fields = [field[needed] for field in fields]
-        if len(fields[0]):
-            self._add(fields[: len(tokens)], fields[len(tokens) :])
+        sums = [value.astype(np.int64, copy=False) for value in values]
+        rows = [np.ones(len(cells[0]), np.int64)] if values else []
+        self._add(cells[0] != DROPPED, tokens, [cell_priorities, *cells, *rows, *sums])
 
-    def _finished(self, records: Records, splits: int) -> SumsInCells:
-        """Give what each person adds up to in the chosen cells."""
-        del splits
-        joined = self._joined(records)
-        kept = self._limits.kept(self._pairs(joined))
-        chosen = [field[kept] for field in joined[self._n_tokens :]]
-        cells = chosen[: self._n_cells]
-        rows, *sums = chosen[self._n_cells + 1 :]
-        return SumsInCells(cells, rows, sums)
+    def _finished(self, records: Records, splits: int) -> Records:
+        """Give the cells of each person; where values are added up, numbers of rows, and sums."""
+        return self._joined(records, splits, self._scratch)[self._n_tokens + 1 :]
 
     def _reduced(self, records: Records, splits: int) -> Records:
-        del splits
-        joined = self._joined(records)
-        kept = self._limits.reduced(self._pairs(joined))
-        return [field[kept] for field in joined]
+        # Another thread may ask for it, and the arrays that are used again are not for two.
+        return self._joined(records, splits, Scratch())
 
-    def _pairs(self, joined: Records) -> LimitedRows:
-        """One row for each pair of person and cell."""
-        n_pair = self._n_tokens + self._n_cells
-        return LimitedRows(
-            joined[: self._n_tokens], joined[self._n_tokens : n_pair], joined[n_pair]
-        )
-
-    def _joined(self, records: Records) -> Records:
-        """Join the records of each person and cell into one, sorted by person."""
-        return joined_by(records, self._n_tokens + self._n_cells, kept=1)
+    def _joined(self, records: Records, splits: int, scratch: Scratch) -> Records:
+        """Join the rows of each person in a cell into one, and keep each person's least cells."""
+        n_choice = self._n_tokens + 1
+        tokens = records[: self._n_tokens]
+        bits = PARTITION_BITS * (splits + 1)
+        rows = ordered_rows(tokens, records[self._n_tokens], bits, scratch)
+        # Rows of a person that are alike in the hash of the cell lie in one cell.
+        is_new = np.ones(len(rows.order), bool)
+        is_new[rows.copies] = False
+        starts = np.flatnonzero(is_new)
+        is_kept = first_rows([word.take(starts) for word in rows.tokens], self._most)
+        kept = rows.order.take(starts[is_kept])
+        added = records[n_choice + self._n_cells :]
+        return [
+            *(field.take(kept) for field in records[: n_choice + self._n_cells]),
+            *(np.add.reduceat(field.take(rows.order), starts)[is_kept] for field in added),
+        ]
 
 
 # --- tallies --------------------------------------------------------------------------------------
@@ -289,8 +265,8 @@ class RowsWithinCells(Tally):
         return ([rows] for rows in self._bounder.of_persons())
 
 
-class PersonsWithValues(Tally):
-    """Counts persons in the cells of one need, and adds up one number of each person there.
+class Persons(Tally):
+    """Counts persons in the cells of one need, and adds up numbers of each person there.
 
     The unit says in how many cells a person is counted. No row in these cells is left out.
     """
@@ -298,10 +274,10 @@ class PersonsWithValues(Tally):
     def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
         (need,) = needs.values()
         self._need = need
-        self._persons = PersonSums(unit)
+        self._persons = PersonsInCells(unit.cells_of_person)
         super().__init__(needs, self._persons)
         self._row_form = RowForm(structs.replace(need, lattice=need.row_lattice))
-        self._persons.packings = [(0, self._row_form.packing)]
+        self._persons.packings = [(1, self._row_form.packing)]
         self._cell_choice = CellChoice(key, need.row_lattice)
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
@@ -311,17 +287,19 @@ class PersonsWithValues(Tally):
         packed = integers[: form.n_cells]
         assert persons is not None
         choice = self._cell_choice.of(persons, packed, cells)
-        self._persons.add(persons.tokens, packed, choice, integers[form.n_cells :])
+        self._persons.add(persons.tokens, choice, packed, integers[form.n_cells :])
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
-        """Give the cells of each person, and the person's number in each of them."""
-        for pairs in self._persons.of_persons():
+        """Give the cells of each person, and the person's numbers in each of them."""
+        n_cells = self._row_form.n_cells
+        for records in self._persons.of_persons():
+            n_rows = records[n_cells : n_cells + 1]
             numbers = [
-                summed.numbers_of_persons(sums, pairs.rows)
-                for summed, sums in zip(self._need.sums, pairs.sums, strict=True)
+                summed.numbers_of_persons(sums, *n_rows)
+                for summed, sums in zip(self._need.sums, records[n_cells + 1 :], strict=True)
             ]
-            yield [[*self._located(pairs.cells, numbers), *numbers]]
+            yield [[*self._located(records[:n_cells], numbers), *numbers]]
 
     def _located(self, packed: list[Array], numbers: list[Array]) -> list[Array]:
         """Give the packed cells of persons, whose rows have the packed cells that are given."""
