@@ -15,6 +15,7 @@ import pytest
 import xlsxwriter
 
 import sfumato as sf
+from sfumato.publishing.answering import ABOUT_PERSONS
 from sfumato.testing import deterministic
 
 DOMAIN = sf.Domain(hour=sf.Interval(0, 24, step=1))
@@ -286,3 +287,9 @@ def test_conditions_on_an_axis_that_is_declared_otherwise_do_not_say_it(tmp_path
             if said:
                 pub.release(PERSONS, epsilon="1")
             assert (SAID in pub.release(HOURS, epsilon="1").guarantee.counted) is said
+
+
+@pytest.mark.parametrize("of", ["rows", "cells", "norm", "largest-cell"])
+def test_a_charge_for_an_answer_about_persons_is_known_by_its_note(of: str) -> None:
+    axes = {} if of == "rows" else {"axes": "hour"}
+    assert ABOUT_PERSONS in sf.Persons(of=of, most_rows=50, **axes).title

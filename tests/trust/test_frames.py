@@ -76,7 +76,7 @@ def publisher(table: Any, folder: Path, **unit: Any) -> sf.Publisher:
 
 
 CHARGED, STORED = (
-    "_after_charge",
+    "stored_answers",
     "store",
 )  # what is entered when the charge is on disk, and when the answer is made
 

@@ -6,7 +6,7 @@ Receipts and signatures prove that a release was paid for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -86,6 +86,7 @@ class PublisherAccount:
         self.name = "default" if account is None else account
         self.binding = Binding(source.unit.protects, source.name or "")
         self._total = total
+        self._is_open = False
         # An account for others is refused here already, and not only when it is charged.
         account_now = self.now
         self.ledger.fits(account_now, self.binding)
@@ -103,8 +104,12 @@ class PublisherAccount:
 
     @property
     def is_open(self) -> bool:
-        """Whether the ledger has the account."""
-        return any(account.name == self.name for account in self.ledger.accounts())
+        """Whether the ledger has the account; once it has it, it has it for ever."""
+        if not self._is_open:
+            with suppress(UsageError):
+                self.ledger.account(self.name)
+                self._is_open = True
+        return self._is_open
 
     def _counts_as(self, account_now: Account) -> None:
         self.rule = account_now.rule

@@ -23,12 +23,14 @@ private one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from secrets import token_bytes
-from typing import TYPE_CHECKING, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -41,6 +43,7 @@ from sfumato.answers import (
     Kind,
     Needs,
     Release,
+    from_bytes,
     require_registered,
     stored_releases,
     to_bytes,
@@ -78,6 +81,8 @@ R = TypeVar("R", bound=Release)
 
 LONGEST_NOTE = 200
 """Characters of a question's title in the log."""
+ABOUT_PERSONS = " of each person"
+"""Part of the title of every question about persons."""
 
 
 class LeftOut:
@@ -202,10 +207,7 @@ class LeftOut:
 def _may_be_about_persons(note: str) -> bool:
     """Tell whether a charge of this note may be for an answer about persons."""
     # The note of a long plan is cut, and may have named the question.
-    from sfumato.questions.persons.measured import MEASURED, title_of
-
-    titles = (title_of(measured, "person", ()) for measured in MEASURED.values())
-    return len(note) >= LONGEST_NOTE or any(title in note for title in titles)
+    return len(note) >= LONGEST_NOTE or ABOUT_PERSONS in note
 
 
 def _latest(
@@ -247,8 +249,6 @@ def _promising(answer: R, **changes: object) -> R:
 
 
 # --- answering ------------------------------------------------------------------------------------
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -324,17 +324,49 @@ class Answering:
     def stored_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
     ) -> list[Release]:
-        """Answer a plan, store the answers, and return what is stored."""
-        with self.counting.lock:
-            encoded, releases = _after_charge(
-                hold, lambda: self._encoded_answers(planned, hold, progress)
-            )
-        # Before the answers are stored: whoever finds them finds the state of their data, too.
-        self._left_out.note(hold.entry, releases, planned.label)
-        if hold.store(encoded) != encoded:
-            # Another process answered first, and its answer is the one that counts.
-            return self.replayed_answers(planned, hold)
-        return releases
+        """Answer a plan, store the answers, and return what is stored.
+
+        No exception leaves that could carry a value. Our own pass, with a note on the charge. All
+        others become a fault of ours.
+        """
+        charge = f"entry {hold.entry.sequence} of account {hold.entry.account!r}"
+        try:
+            # All counts see one state of the data, where the engine can hold one.
+            with self.counting.lock, snapshot(self._source):
+                noise = self._begin(planned, hold)
+                counted = self.counting.counts(planned.needs, progress)
+                answers = self._answers(planned, hold, counted, noise)
+            encoded = to_bytes(answers)
+            releases = _read_back(encoded, answers, planned.plan)
+        except (SfumatoError, KeyboardInterrupt, GeneratorExit, SystemExit) as error:
+            error.add_note(f"The charge stands: {charge}. Nothing was published.")
+            error.add_note("Ask again to resume it without paying again; it draws the same noise.")
+            raise
+        # Not only Exception: engines that panic raise other kinds, and quote values in them.
+        except BaseException as error:
+            place = place_of(error)
+        else:
+            # Before the answers are stored: whoever finds them finds the state of their data, too.
+            self._left_out.note(hold.entry, releases, planned.label)
+            if hold.store(encoded) != encoded:
+                # Another process answered first, and its answer is the one that counts.
+                return self.replayed_answers(planned, hold)
+            return releases
+        # Raised outside the except block: the error above would otherwise go along as its context,
+        # with whatever it quotes.
+        raise InternalError(
+            f"Answering failed after the charge: {place}. Nothing was published. "
+            "Please report this line; it holds no data."
+        )
+
+    def _begin(self, planned: PlannedRelease, hold: Hold) -> Bits:
+        """Begin to count under the seed of a charge; return what the answers draw from."""
+        draws = Draws.of(hold.seed)
+        noise = of_charge(draws.key, planned.noise)
+        # Bits that a test has put in force choose the rows, too.
+        is_of_charge = noise is not planned.noise
+        self.counting.begin(planned.label, planned.noise, draws.rows if is_of_charge else None)
+        return noise
 
     def replayed_answers(
         self, planned: PlannedRelease, hold: Hold, *, as_of: bool = False
@@ -369,36 +401,9 @@ class Answering:
             return answer
         return with_person_called(answer, called)
 
-    def _encoded_answers(
-        self, planned: PlannedRelease, hold: Hold, progress: Progress | None
-    ) -> tuple[bytes, list[Release]]:
-        """Return the answers as bytes, and as they are read back from these bytes.
-
-        What cannot be read back is refused before it is stored: its charge would be lost.
-        """
-        # All counts see one state of the data, where the engine can hold one.
-        with snapshot(self._source):
-            encoded = to_bytes(self._answers(planned, hold, progress))
-        try:
-            return encoded, stored_releases(encoded, planned.plan.questions)
-        except UNREADABLE:
-            pass  # raised outside the except block: what that error quotes stays here
-        types = "types that msgspec reads; an array is one-dimensional, of whole numbers"
-        raise UsageError(
-            f"answering {planned.plan.title}",
-            "the answer could not be read back from a file",
-            f"Give it fields of {types}",
-        )
-
     def _answers(
-        self, planned: PlannedRelease, hold: Hold, progress: Progress | None
+        self, planned: PlannedRelease, hold: Hold, counted: Sequence[Counts], noise: Bits
     ) -> list[Release]:
-        draws = Draws.of(hold.seed)
-        noise = of_charge(draws.key, planned.noise)
-        # Bits that a test has put in force choose the rows, too.
-        is_of_charge = noise is not planned.noise
-        self.counting.begin(planned.label, planned.noise, draws.rows if is_of_charge else None)
-        counted = self.counting.counts(planned.needs, progress)
         charged = self._account.charged(planned.money, planned.event)
         budget = self._account.budget
         rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
@@ -492,27 +497,23 @@ def _require_promised(question: AnyQuestion, answer: object, used: CentralMeasur
         )
 
 
-def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
-    """Run an action that reads the data, and let no exception out that could carry a value.
+def _read_back(encoded: bytes, answers: Sequence[Release], plan: Plan) -> list[Release]:
+    """Decode answers as whoever finds them stored will.
 
-    Our own errors pass, with a note on the charge. All others become a fault of ours.
+    What cannot be read back is refused before it is stored: its charge would be lost.
     """
-    entry = hold.entry
+    kinds = reduce(or_, dict.fromkeys(map(type, answers)))
     try:
-        return action()
-    except (SfumatoError, KeyboardInterrupt, GeneratorExit, SystemExit) as error:
-        stands = f"The charge stands: entry {entry.sequence} of account {entry.account!r}."
-        error.add_note(f"{stands} Nothing was published.")
-        error.add_note("Ask again to resume it without paying again; it draws the same noise.")
-        raise
-    # Not only Exception: engines that panic raise other kinds, and quote values in them.
-    except BaseException as error:
-        place = place_of(error)
-    # Raised outside the except block: the error above would otherwise go along as its context,
-    # with whatever it quotes.
-    raise InternalError(
-        f"Answering failed after the charge: {place}. Nothing was published. "
-        "Please report this line; it holds no data."
+        # What our own questions answer is known; of others it is what is registered.
+        if all(map(_is_ours, plan.questions)):
+            return from_bytes(encoded, cast("type[list[Release]]", GenericAlias(list, (kinds,))))
+        return stored_releases(encoded, plan.questions)
+    except UNREADABLE:
+        pass  # raised outside the except block: what that error quotes stays here
+    raise UsageError(
+        f"answering {plan.title}",
+        "the answer could not be read back from a file",
+        "Give it fields of types that msgspec reads; an array is one-dimensional, of whole numbers",
     )
 
 
