@@ -17,6 +17,7 @@ InternalError           a fault of ours; asks for a report                  exit
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import os
@@ -431,24 +432,18 @@ def misfit(
     if not isinstance(error, TypeError) or was_entered(error):
         return None
     signature = inspect.signature(function)
-    try:
+    with contextlib.suppress(TypeError):
         signature.bind(*args, **named)
-    except TypeError:
-        pass
-    else:
         return None
-    bound = [name for name in signature.parameters if name in ("self", "cls")]
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = [
-        p for p in signature.parameters.values() if p.name not in bound and p.kind not in variable
-    ]
-    first = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-    others = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    needed = [p.name for p in parameters if p.default is p.empty]
+    own = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    first = [p.name for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    others = [p.name for p in own if p.kind is p.KEYWORD_ONLY]
+    needed = [p.name for p in own if p.default is p.empty and p.name in {*first, *others}]
+    n_given = len(args) - (len(signature.parameters) - len(own))
     # A constructor is called by the name of the class that is made, which may inherit it.
     made = function.__name__ == "__init__" and args
     name = type(args[0]).__name__ if made else function.__qualname__
-    return misfit_of(name, first, others, needed, len(args) - len(bound), named)
+    return misfit_of(name, first, others, needed, n_given, named)
 
 
 def misfit_of(

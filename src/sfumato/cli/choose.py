@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from sfumato.answers import Within
-from sfumato.basics import fraction, positive, probability
+from sfumato.basics import decimal, fraction, positive, probability
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     COST,
@@ -454,11 +454,20 @@ def _say(windows: list[Window]) -> None:
     first = windows[0].explain()
     for line in first.splitlines():
         _wrap(line)
+    if windows[0].feasible:
+        _wrap(f"How many an account can pay: {_account_command(windows[0])}")
     for further in windows[1:]:
         click.echo()
         for line in further.explain().splitlines():
             if line.startswith(("Decision", "Ceiling", "Feasible", "  ")) and line not in first:
                 _wrap(line)
+
+
+def _account_command(window: Window) -> str:
+    """Return the command that says what the least cost of a window is to an account."""
+    cost = "rho" if window.kind.name == "zcdp" else "epsilon"
+    delta = f" --delta {decimal(window.kind.delta)}" if window.kind.delta else ""
+    return f"sfumato account --{cost} {window.floor}{delta}"
 
 
 def _wrap(sentences: str) -> None:

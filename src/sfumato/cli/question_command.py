@@ -412,18 +412,19 @@ def _option(
     option_name = names.get(name, _option_name(name))
     if form.flag and name not in names:
         option_name = f"{option_name}/--no-{option_name[2:]}"
-    is_repeated = form.several or form.gather is not None
+    repeated: dict[str, object] = {}
+    if form.several or form.gather is not None:
+        gather = _gathering(form.gather or _joined)
+        repeated = {"multiple": True, "default": (), "callback": gather}
     return GroupedOption(
         [option_name, name],
         group=QUESTION,
         common=common,
         is_flag=form.flag,
-        default=() if is_repeated else None,
-        multiple=is_repeated,
         type=Several(form.reads) if form.several else form.reads,
-        callback=_gathering(form.gather or _joined) if is_repeated else None,
         required=field is not None and field.required and name != VALUE_FIELD,
         help=_help(form.hint, field),
+        **{"default": None, **repeated},
     )
 
 
