@@ -30,6 +30,7 @@ from sfumato.data.external_partitions import (
     DEFAULT_MEMORY,
     N_PARTITIONS,
     ExternalPartitions,
+    JoinedPartitions,
     memory_limit,
 )
 from sfumato.data.hashing import KeyedHash
@@ -133,7 +134,7 @@ def test_records_come_back_whole_when_their_first_fields_need_all_bits_later_on(
             here = partitions == partition
             assert held.n_bytes(partition) == 12 * np.count_nonzero(here)
             if is_read_whole:
-                pieces = [held.whole(partition)]
+                pieces = [JoinedPartitions([held]).whole(partition)]
             else:
                 pieces = [[field.copy() for field in piece] for piece in held.read(partition, 100)]
             found = [pair for piece in pieces for pair in zip(*map(list, piece), strict=True)]

@@ -50,10 +50,8 @@ def test_any_memory_keeps_the_same_rows(
     needs = [Needs(CELLS, 800), Needs(COARSE, 8)]
     expected = [cube.counts.tolist() for cube in count(src, needs, key=KEY)]
     split = []
-    plain = RowRecords._by_priority
-    monkeypatch.setattr(
-        RowRecords, "_by_priority", lambda *rest: (split.append(1), plain(*rest))[1]
-    )
+    plain = RowRecords._numbered
+    monkeypatch.setattr(RowRecords, "_numbered", lambda *rest: (split.append(1), plain(*rest))[1])
     monkeypatch.setenv("SFUMATO_MEMORY", "1")
     assert [cube.counts.tolist() for cube in count(src, needs, key=KEY)] == expected
     assert split
@@ -73,11 +71,11 @@ def test_every_row_is_as_likely_beyond_memory(monkeypatch: pytest.MonkeyPatch) -
     # with probability 1e-9. The key is fixed.
     assert abs(copies_kept() - 450) < 73
     # A broken twin: how often a row is there is forgotten when its copies are joined.
-    plain = RowRecords._joined_copies
+    plain = RowRecords._copies_of
     monkeypatch.setattr(
         RowRecords,
-        "_joined_copies",
-        lambda *rest: (joined := plain(*rest), (joined[0], np.ones_like(joined[1])))[1],
+        "_copies_of",
+        lambda self, rows, counts: plain(self, rows, np.ones_like(counts)),
     )
     assert abs(copies_kept() - 450) > 73
 

@@ -18,7 +18,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import FileIO
 from typing import NamedTuple, TypeAlias
 
@@ -33,6 +33,7 @@ DEFAULT_MEMORY = 2**29
 
 PARTITION_BITS = 6
 N_PARTITIONS = 2**PARTITION_BITS
+ALL_PARTITIONS = range(N_PARTITIONS)
 BLOCK_ROWS = 2**13
 """How many records a block in memory holds."""
 
@@ -77,14 +78,7 @@ class ExternalPartitions:
     reduce : callable or None
         Drops records that are not needed, one partition at a time, before they are written. It is
         called only where it turns out to help.
-
-    Attributes
-    ----------
-    own : range
-        The partitions: all there are.
     """
-
-    own = range(N_PARTITIONS)
 
     def __init__(self, limit: int, reduce: Reduce | None = None) -> None:
         self._limit = limit
@@ -148,7 +142,7 @@ class ExternalPartitions:
             self._held_rows[partition] += len(here)
             indices = indices[len(here) :]
 
-    def settle(self, partitions: range = own) -> None:
+    def settle(self, partitions: Iterable[int] = ALL_PARTITIONS) -> None:
         """Write the records of partitions that are held. This frees the memory."""
         self._flush(0, partitions)
 
@@ -167,12 +161,7 @@ class ExternalPartitions:
         Records from the file come in blocks of at most ``most_bytes`` bytes. Records are valid
         until the next ones are asked for.
         """
-        in_memory = self._held_rows[partition]
-        for i, block in enumerate(self._taken(partition)):
-            yield _whole_words(
-                [field[: in_memory - i * BLOCK_ROWS] for field in block], self._empty
-            )
-            self._blocks.give_back(block)
+        yield from self._taken(partition)
         # A block holds whole records, and at least one.
         block_rows = max(1, most_bytes // max(1, self._row_bytes))
         for piece in self._pieces[partition]:
@@ -182,29 +171,19 @@ class ExternalPartitions:
                 self._load(records, piece, first)
                 yield records
 
-    def whole(self, partition: int) -> Records:
-        """Give all records of a partition, and forget those that were held in memory.
-
-        They are valid until another partition is asked for.
-        """
-        records = self.rooms(self.n_records(partition), self._scratch)
-        self.fill(records, partition)
-        return records
-
-    def rooms(self, n_records: int, scratch: Scratch) -> Records:
-        """Give room for records, until it is asked for again."""
-        return [
+    def together(self, n_records: int, blocks: Iterable[Records], scratch: Scratch) -> Records:
+        """Copy blocks of so many records to one place, where they are until it is used again."""
+        records = [
             scratch.array(f"whole {i}", n_records, field.dtype)
             for i, field in enumerate(self._empty)
         ]
-
-    def fill(self, rooms: Records, partition: int) -> None:
-        """Copy all records of a partition, and forget those that were held in memory."""
-        begin = self._held_rows[partition]
-        self._move(partition, [field[:begin] for field in rooms])
-        for piece in self._pieces[partition]:
-            self._load([field[begin : begin + piece.n_records] for field in rooms], piece, 0)
-            begin += piece.n_records
+        begin = 0
+        for block in blocks:
+            end = begin + len(block[0])
+            for field, part in zip(records, block, strict=True):
+                field[begin:end] = part
+            begin = end
+        return records
 
     def close(self) -> None:
         """Forget all records, and free the memory and the disk."""
@@ -214,25 +193,18 @@ class ExternalPartitions:
         if self._file is not None:
             self._file.close()
 
-    def _taken(self, partition: int) -> list[Records]:
-        """Return the blocks of a partition, which is forgotten; they are to be given back."""
+    def _taken(self, partition: int) -> Iterator[Records]:
+        """Give the records of a partition that are held in memory, block by block; forget them."""
         blocks = self._held[partition]
+        n_records = self._held_rows[partition]
         self._held[partition] = []
         self._held_rows[partition] = 0
-        return blocks
-
-    def _move(self, partition: int, rooms: Records) -> None:
-        """Copy the records of a partition that are held, and forget them."""
-        blocks = self._taken(partition)
-        for i, room in enumerate(rooms):
-            starts = range(0, len(room), BLOCK_ROWS)
-            for start, block in zip(starts, blocks, strict=True):
-                rest = room[start : start + BLOCK_ROWS]
-                _fill(rest, block[i][: len(rest)])
-        for block in blocks:
+        for i, block in enumerate(blocks):
+            held = [field[: n_records - i * BLOCK_ROWS] for field in block]
+            yield _whole_words(held, self._empty)
             self._blocks.give_back(block)
 
-    def _flush(self, target: int, partitions: range = own) -> None:
+    def _flush(self, target: int, partitions: Iterable[int] = ALL_PARTITIONS) -> None:
         """Write records, reduced where that helps, until at most ``target`` bytes are held."""
         with self._lock:
             # Those that are in the file already come first: the others may then stay in memory
@@ -247,8 +219,8 @@ class ExternalPartitions:
                 break
             if not self._held[partition]:
                 continue
-            records = self.rooms(self._held_rows[partition], self._scratch)
-            self._move(partition, records)
+            n_records = self._held_rows[partition]
+            records = self.together(n_records, self._taken(partition), self._scratch)
             if reduce is not None:
                 fewer = reduce(records)
                 # Persons are spread over the partitions at random: the first one tells for all
@@ -295,7 +267,7 @@ class ExternalPartitions:
             held = np.empty(len(field), np.uint32) if piece.in_halves and not i else field
             self._load_field(held, start + first * held.itemsize)
             if held is not field:
-                _fill(field, held)
+                np.left_shift(held, np.uint64(32), out=field)
             start += piece.n_records * held.itemsize
 
     def _load_field(self, field: Array, start: int) -> None:
@@ -327,15 +299,15 @@ class JoinedPartitions:
         Of records of the same fields; each has some.
     renumber : sequence of callables
         Changes the records of each, in place, into what they are among all.
-    own : range
+    own : iterable of int
         The partitions of this thread.
     """
 
     def __init__(
         self,
         several: Sequence[ExternalPartitions],
-        renumber: Sequence[Callable[[Records], None]],
-        own: range,
+        renumber: Sequence[Callable[[Records], None]] = (),
+        own: Iterable[int] = ALL_PARTITIONS,
     ) -> None:
         self.own = own
         self._several = several
@@ -351,34 +323,19 @@ class JoinedPartitions:
         """Tell how many bytes a partition has, in memory and in files."""
         return sum(partitions.n_bytes(partition) for partitions in self._several)
 
-    def read(self, partition: int, most_bytes: int) -> Iterator[Records]:
+    def read(self, partition: int, most_bytes: int = 2**62) -> Iterator[Records]:
         """Give the records of a partition, as ``ExternalPartitions.read``."""
-        for partitions, renumber in zip(self._several, self._renumber, strict=True):
+        for thread, partitions in enumerate(self._several):
             for records in partitions.read(partition, most_bytes):
                 # Each thread numbered keys in the order in which it met them.
-                renumber(records)
+                for renumber in self._renumber[thread : thread + 1]:
+                    renumber(records)
                 yield records
 
     def whole(self, partition: int) -> Records:
-        """Give all records of a partition, as ``ExternalPartitions.whole``."""
+        """Give all records of a partition, until the next one is asked for; forget them."""
         n_records = sum(partitions.n_records(partition) for partitions in self._several)
-        records = self._several[0].rooms(n_records, self._scratch)
-        begin = 0
-        for partitions, renumber in zip(self._several, self._renumber, strict=True):
-            end = begin + partitions.n_records(partition)
-            rooms = [field[begin:end] for field in records]
-            partitions.fill(rooms, partition)
-            renumber(rooms)
-            begin = end
-        return records
-
-    def close(self) -> None:
-        """Forget all records of all threads."""
-        for partitions in self._several:
-            partitions.close()
-
-
-Partitions: TypeAlias = ExternalPartitions | JoinedPartitions
+        return self._several[0].together(n_records, self.read(partition), self._scratch)
 
 
 class _Piece(NamedTuple):
@@ -407,20 +364,11 @@ def _upper_halves(words: Array) -> Array:
     return (words >> np.uint64(32)).astype(np.uint32)
 
 
-def _fill(room: Array, held: Array) -> None:
-    """Fill a field with what was held of it: all of it, or its upper halves."""
-    room[:] = held
-    if held.dtype != room.dtype:
-        room <<= np.uint64(32)
-
-
 def _whole_words(held: Records, like: Records) -> Records:
     """Return the records of which the first field may be held in its upper halves."""
     if held[0].dtype == like[0].dtype:
         return held
-    first = np.empty(len(held[0]), like[0].dtype)
-    _fill(first, held[0])
-    return [first, *held[1:]]
+    return [held[0].astype(like[0].dtype) << np.uint64(32), *held[1:]]
 
 
 class _Blocks:
@@ -453,10 +401,3 @@ class _Blocks:
     def give_back(self, block: Records) -> None:
         """Take a block back."""
         self._free.append(block)
-
-
-def joined(several: list[Records]) -> Records:
-    """Join records of the same fields; there must be some."""
-    if len(several) == 1:
-        return several[0]
-    return [np.concatenate(parts) for parts in zip(*several, strict=True)]

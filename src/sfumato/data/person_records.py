@@ -57,9 +57,7 @@ from sfumato.data.external_partitions import (
     PARTITION_BITS,
     ExternalPartitions,
     JoinedPartitions,
-    Partitions,
     Records,
-    joined,
     memory_limit,
 )
 from sfumato.data.hashing import Scratch
@@ -92,9 +90,11 @@ class PersonRecords(ABC, Generic[T_co]):
 
     def share(self, threads: int) -> None:
         """Hold what one of several threads may hold, before any record is taken."""
+        self._threads = threads
         self._limit = memory_limit() // threads
         self._most_bytes = max(self._limit // 8, 2**16)  # of a partition that is not split
-        self._partitions: Partitions = self._first_partitions()
+        self._partitions = self._new_partitions(0)
+        self._shared = JoinedPartitions([self._partitions])
 
     @abstractmethod
     def _reduced(self, records: Records, splits: int) -> Records:
@@ -114,7 +114,6 @@ class PersonRecords(ABC, Generic[T_co]):
 
     def _add(self, needed: Array, tokens: list[Array], fields: list[Array]) -> None:
         """Take the records for which a bool ndarray holds; tokens are of at least one word."""
-        assert isinstance(self._partitions, ExternalPartitions)
         records = [*tokens, *fields]
         if not needed.all():
             records = [field[needed] for field in records]
@@ -124,7 +123,7 @@ class PersonRecords(ABC, Generic[T_co]):
 
     def of_persons(self) -> Iterator[T_co]:
         """Give what is made of each partition; no person is in two. The records are forgotten."""
-        return self._drained(self._partitions, 0)
+        return self._drained(self._shared, 0)
 
     def _renumber(self, key_numbers: RenumberedKeys, records: Records) -> None:
         """Give the keys in records other numbers, in place."""
@@ -132,15 +131,11 @@ class PersonRecords(ABC, Generic[T_co]):
             first = self._n_tokens + place
             packing.renumber(records[first : first + len(packing.groups)], key_numbers)
 
-    def _first_partitions(self) -> ExternalPartitions:
-        """Return what takes the records as they come."""
-        return self._new_partitions(0)
-
     def _new_partitions(self, splits: int) -> ExternalPartitions:
         limit = self._limit // 2 if splits else self._limit
         return ExternalPartitions(limit, lambda records: self._reduced(records, splits))
 
-    def _drained(self, partitions: Partitions, splits: int) -> Iterator[T_co]:
+    def _drained(self, partitions: JoinedPartitions, splits: int) -> Iterator[T_co]:
         for partition in partitions.own:
             n_bytes = partitions.n_bytes(partition)
             if splits < MOST_SPLITS and n_bytes > self._most_bytes:
@@ -150,14 +145,20 @@ class PersonRecords(ABC, Generic[T_co]):
             elif n_bytes:
                 yield self._finished(partitions.whole(partition), splits)
 
-    def _split(self, partitions: Partitions, partition: int, splits: int) -> Iterator[T_co]:
+    def _split(self, partitions: JoinedPartitions, partition: int, splits: int) -> Iterator[T_co]:
         """Partition a large partition again, by the next bits of the tokens."""
         with closing(self._new_partitions(splits)) as finer:
-            for records in partitions.read(partition, self._most_bytes // 2):
-                # These were not split by the next bits yet, so they share the former ones only.
-                fewer = self._reduced(records, splits - 1)
-                finer.add(partition_of(fewer[0], splits), fewer)
-            yield from self._drained(finer, splits)
+            # These were not split by the next bits yet, so they share the former ones only.
+            for records in self._fewer(partitions, partition, splits - 1):
+                finer.add(partition_of(records[0], splits), records)
+            yield from self._drained(JoinedPartitions([finer]), splits)
+
+    def _fewer(
+        self, partitions: JoinedPartitions, partition: int, splits: int
+    ) -> Iterator[Records]:
+        """Give the records of a partition, block by block and reduced."""
+        for records in partitions.read(partition, self._most_bytes // 2):
+            yield self._reduced(records, splits)
 
 
 def join(several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[RenumberedKeys]) -> None:
@@ -177,13 +178,12 @@ def join(several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[Renumbere
         for records, numbers in zip(several, key_numbers, strict=True)
         if records._n_tokens
     ]
-    partitions = [records._partitions for records, _ in taken]
-    held = [part for part in partitions if isinstance(part, ExternalPartitions)]
+    held = [records._partitions for records, _ in taken]
     renumber = [partial(records._renumber, numbers) for records, numbers in taken]
     for first, (records, _) in enumerate(taken):
         # Each partition is in one range, so all records of a person meet in one thread.
         own = range(first, N_PARTITIONS, len(taken))
-        records._partitions = JoinedPartitions(held, renumber, own)
+        records._shared = JoinedPartitions(held, renumber, own)
 
 
 def person_numbers(tokens: list[Array]) -> Array:
@@ -233,9 +233,6 @@ def partition_of(words: Array, splits: int) -> Array:
 _TOKEN_SPLITS = 2
 """How often a partition is split by tokens before it is split by priorities."""
 
-_MOST_DEPTH = 9
-"""How often a partition is split by priorities: 60 of their bits."""
-
 _COPIES_AT_ONCE = 2**18
 
 
@@ -260,9 +257,11 @@ class RowRecords(PersonRecords[T_co]):
         self._all_kept = all_kept
         self._scratch = Scratch()
 
-    def _first_partitions(self) -> ExternalPartitions:
+    def _new_partitions(self, splits: int) -> ExternalPartitions:
         # A piece of a person's rows must not be reduced before copies have their numbers.
-        return ExternalPartitions(self._limit)
+        if splits < _TOKEN_SPLITS:
+            return ExternalPartitions(self._limit // (splits + 1))
+        return super()._new_partitions(splits)
 
     @abstractmethod
     def _reduced(self, records: Records, splits: int) -> Records:
@@ -280,81 +279,23 @@ class RowRecords(PersonRecords[T_co]):
         self._copy_numbers.number(rows, priorities, self._all_kept)
         return rows
 
-    def of_persons(self) -> Iterator[T_co]:
-        return self._with_copies(self._partitions, 0)
+    def _fewer(
+        self, partitions: JoinedPartitions, partition: int, splits: int
+    ) -> Iterator[Records]:
+        if splits + 1 < _TOKEN_SPLITS:
+            return partitions.read(partition, self._most_bytes // 2)
+        if splits + 1 == _TOKEN_SPLITS:
+            return self._numbered(partitions, partition)
+        return super()._fewer(partitions, partition, splits)
 
-    def _with_copies(self, partitions: Partitions, splits: int) -> Iterator[T_co]:
-        """Finish the partitions of rows whose copies have no numbers yet."""
-        for partition in partitions.own:
-            n_bytes = partitions.n_bytes(partition)
-            if n_bytes > self._most_bytes:
-                # The memory is for the parts of this partition now.
-                partitions.settle()
-                is_last = splits + 1 == _TOKEN_SPLITS
-                split = self._by_priority if is_last else self._by_person
-                yield from split(partitions, partition, splits + 1)
-            elif n_bytes:
-                yield self._finished(partitions.whole(partition), splits)
-
-    def _by_person(self, partitions: Partitions, partition: int, splits: int) -> Iterator[T_co]:
-        """Partition a large partition by the next bits of the tokens."""
-        with closing(ExternalPartitions(self._limit // 2)) as finer:
-            for records in partitions.read(partition, self._most_bytes // 2):
-                finer.add(partition_of(records[0], splits), records)
-            yield from self._with_copies(finer, splits)
-
-    def _by_priority(self, partitions: Partitions, partition: int, splits: int) -> Iterator[T_co]:
-        """Give copies their numbers part by part; then go on as for any records of persons."""
-        with closing(self._new_partitions(splits)) as numbered:
-            for records in self._numbered(partitions, partition, 0):
-                numbered.add(partition_of(records[0], splits), records)
-            yield from self._drained(numbered, splits)
-
-    def _numbered(self, partitions: Partitions, partition: int, depth: int) -> Iterator[Records]:
+    def _numbered(self, partitions: JoinedPartitions, partition: int) -> Iterator[Records]:
         """Give the rows of a partition with priorities that no two rows of a person share."""
-        with closing(ExternalPartitions(self._limit // 4)) as parts:
+        with closing(_Copies()) as copies:
+            copies.share(4 * self._threads)
             for records in partitions.read(partition, self._most_bytes // 2):
-                parts.add(partition_of(records[self._n_tokens], depth), records)
-            # What is in the file can be read twice.
-            parts.settle()
-            for part in range(N_PARTITIONS):
-                if not parts.n_bytes(part):
-                    continue
-                distinct = self._distinct(parts, part, depth)
-                if distinct is None:
-                    yield from self._numbered(parts, part, depth + 1)
-                else:
-                    yield from self._copies_of(*distinct)
-
-    def _distinct(
-        self, parts: ExternalPartitions, part: int, depth: int
-    ) -> tuple[Records, Array] | None:
-        """Join the copies of each row of a part: records, and how often each is there.
-
-        None: they take too much memory, and the part can still be split.
-        """
-        so_far: list[Records] = []
-        counts = np.zeros(0, np.int64)
-        for block in parts.read(part, self._most_bytes // 2):
-            records = joined([*so_far, block])
-            counts = np.concatenate([counts, np.ones(len(block[0]), np.int64)])
-            distinct, counts = self._joined_copies(records, counts, depth)
-            n_bytes = sum(field.nbytes for field in distinct)
-            if n_bytes > self._most_bytes and depth < _MOST_DEPTH:
-                return None
-            so_far = [distinct]
-        return so_far[0], counts
-
-    def _joined_copies(self, records: Records, counts: Array, depth: int) -> tuple[Records, Array]:
-        # All tokens, and all priorities, begin with the bits by which the rows were split.
-        priorities = records[self._n_tokens] << np.uint64(PARTITION_BITS * (depth + 1))
-        tokens = records[: self._n_tokens]
-        rows = ordered_rows(tokens, priorities, PARTITION_BITS * _TOKEN_SPLITS)
-        is_first = np.ones(len(counts), bool)
-        is_first[rows.copies] = False
-        starts = np.flatnonzero(is_first)
-        distinct = [field[rows.order[starts]] for field in records]
-        return distinct, np.add.reduceat(counts[rows.order], starts)
+                copies.add(records, self._n_tokens)
+            for distinct, counts in copies.of_persons():
+                yield from self._copies_of(distinct, counts)
 
     def _copies_of(self, records: Records, counts: Array) -> Iterator[Records]:
         """Give every row as often as it is there, with a priority for each copy.
@@ -375,17 +316,39 @@ class RowRecords(PersonRecords[T_co]):
             copies, numbers = ranges(np.minimum(first, counts), last)
             of_rows = records[self._n_tokens][numbers]
             priorities = self._copy_numbers.priorities(of_rows, copies + 1)
-            several = [[numbers.astype(np.uint64), priorities]]
-            numbers_so_far, priorities_so_far = joined([least, *several])
-            order = np.lexsort([priorities_so_far, numbers_so_far])
-            in_order = numbers_so_far[order]
+            further = [numbers.astype(np.uint64), priorities]
+            so_far = [np.concatenate(pair) for pair in zip(least, further, strict=True)]
+            order = np.lexsort(so_far[::-1])
             # Copies lie in one cell, so a person never keeps more of them than of rows in all.
-            kept = order[first_rows([in_order], self._most)]
-            least = [numbers_so_far[kept], priorities_so_far[kept]]
+            kept = order[first_rows([so_far[0][order]], self._most)]
+            least = [field[kept] for field in so_far]
         rows = least[0].astype(np.int64)
         fields = [field[rows] for field in records]
         fields[self._n_tokens] = least[1]
         return fields
+
+
+class _Copies(PersonRecords[tuple[Records, Array]]):
+    """Joins the copies of rows, which have one priority: it is the first word of their records.
+
+    So records are partitioned by priorities, and the copies of a row meet. The last field of a
+    record says how many copies it stands for.
+    """
+
+    def add(self, rows: Records, n_tokens: int) -> None:
+        """Take rows, whose priority stands behind so many words of the person's token."""
+        one_each = np.ones(len(rows[0]), np.int64)
+        first = [rows[n_tokens], *rows[:n_tokens]]
+        self._add(one_each > 0, first, [*rows[n_tokens + 1 :], one_each])
+
+    def _finished(self, records: Records, splits: int) -> tuple[Records, Array]:
+        """Give rows of which no two are alike, and how often each of them is there."""
+        *rows, counts = self._reduced(records, splits)
+        n_tokens = self._n_tokens - 1
+        return [*rows[1 : 1 + n_tokens], rows[0], *rows[1 + n_tokens :]], counts
+
+    def _reduced(self, records: Records, splits: int) -> Records:
+        return joined_by(records, self._n_tokens, kept=len(records) - self._n_tokens - 1)
 
 
 # --- numbers of persons ---------------------------------------------------------------------------
