@@ -261,7 +261,9 @@ def test_files_are_closed_whatever_happens(
     if where == "counting":
         monkeypatch.setattr("sfumato.data.packed_counts.DenseCounts.add", stop)
     src = source(pa.concat_tables([FRAME] * 4), DOMAIN, person="p", rows_per_person=2)
-    with pytest.raises(error):
+    # An error in counting might quote a row, and is told in words of our own.
+    told = DataError if where == "counting" and error is not KeyboardInterrupt else error
+    with pytest.raises(told):
         count(src, LATTICES, progress)
     assert opened
     assert all(file.closed for file in opened)

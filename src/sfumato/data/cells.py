@@ -21,7 +21,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -32,9 +32,17 @@ import pyarrow.types as pt
 from sfumato.basics import Array, array_of, is_valid, ndarray_of
 from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
 from sfumato.data.dates import is_moments, local, zoned_moments
+from sfumato.data.hashing import KeyedHash
 from sfumato.data.keys import KeyNumbers
-from sfumato.data.packed_counts import Cells
-from sfumato.data.priorities import ChosenBy, KeyWords, number_words
+from sfumato.data.packed_counts import Cells, RenumberedKeys
+from sfumato.data.priorities import (
+    ChosenBy,
+    KeyWords,
+    PersonRows,
+    PersonTokens,
+    number_words,
+    person_ids,
+)
 from sfumato.domain import (
     DAYS_BEFORE_EPOCH,
     DROPPED,
@@ -165,30 +173,6 @@ _Reading: TypeAlias = tuple[str, TimeUnit | None]
 _Numeric: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing
 
 
-class LocatedRows(NamedTuple):
-    """The cells of rows, and what chooses among the rows of a person.
-
-    Attributes
-    ----------
-    cells : mapping of LatticeAxis to int64 ndarray of shape (rows,)
-    values : list of ndarray of shape (rows,)
-        What is hashed of the values of each axis of the choice.
-    key_words : dict of KeyAxis to uint64 ndarray of shape (rows,)
-    """
-
-    cells: Cells
-    values: list[Array]
-    key_words: dict[KeyAxis, Array]
-
-    def kept(self, which: Array) -> LocatedRows:
-        """Return the rows for which a bool ndarray holds."""
-        return LocatedRows(
-            {axis: cells[which] for axis, cells in self.cells.items()},
-            [values[which] for values in self.values],
-            {axis: words[which] for axis, words in self.key_words.items()},
-        )
-
-
 class RowLocator:
     """Finds the cells of rows: each distinct axis is located once, each column converted once.
 
@@ -217,19 +201,34 @@ class RowLocator:
         self._key_words = {
             axis: KeyWords(numbers, key) for axis, numbers in self.key_numbers.items()
         }
+        self._tokens = PersonTokens(key)
+        self._row_hash = KeyedHash(key, "rows")
 
     @property
     def known_keys(self) -> int:
         """How many keys have occurred on the axis that has the most."""
         return max(map(len, self.key_numbers.values()), default=0)
 
+    def numbers_in(self, other: RowLocator) -> RenumberedKeys:
+        """Number the keys that another thread saw as well: of each axis, in its own order."""
+        return {
+            axis: numbers.numbers_of(other.key_numbers[axis])
+            for axis, numbers in self.key_numbers.items()
+        }
+
     def cells(self, batch: pa.RecordBatch) -> Cells:
         """Give the cells of a batch on each axis: int64 ndarrays of shape (rows,)."""
         converted: dict[_Reading, Array] = {}
         return {axis: self._cells(batch, axis, converted) for axis in self._axes}
 
-    def located(self, batch: pa.RecordBatch) -> LocatedRows:
-        """Give the cells of a batch, and what chooses among its rows."""
+    def located(
+        self, batch: pa.RecordBatch, person_columns: Sequence[str]
+    ) -> tuple[Cells, PersonRows]:
+        """Give the cells of the rows of a batch that have a person, and whose rows they are."""
+        persons = person_ids(batch, person_columns)
+        if persons.ids.null_count:
+            batch = kept_rows(batch, is_valid(persons.ids))
+            persons = person_ids(batch, person_columns)
         converted: dict[_Reading, Array] = {}
         cells: dict[LatticeAxis, Array] = {}
         # Labels and keys are hashed by their cells, also those of axes that are not counted.
@@ -245,7 +244,9 @@ class RowLocator:
                 values.append(cells[axis])
             else:
                 values.append(number_words(_numbers(batch, axis, converted)))
-        return LocatedRows(cells, values, key_words)
+        tokens = self._tokens.of_persons(persons)
+        words = self._tokens.choice_words(persons, tokens)
+        return cells, PersonRows(tokens, words, values, key_words, self._row_hash)
 
     def _cells(
         self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]
@@ -314,15 +315,15 @@ class RowFilter:
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch that satisfy all conditions."""
-        columns = [_filterable(column) for column in batch.columns]
-        plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-        return plain.filter(array_of(self.satisfied(batch)))
+        return kept_rows(batch, self.satisfied(batch))
 
 
-def _filterable(column: pa.Array) -> pa.Array:
-    """Return the column in a form that every version of Arrow can filter."""
-    is_view = pt.is_string_view(column.type) or pt.is_binary_view(column.type)
-    return viewless(column) if is_view else column
+def kept_rows(batch: pa.RecordBatch, which: Array) -> pa.RecordBatch:
+    """Return the rows of a batch for which a bool ndarray holds."""
+    # Not every version of Arrow can filter views.
+    columns = [viewless(column) for column in batch.columns]
+    plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return plain.filter(array_of(which))
 
 
 def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]:

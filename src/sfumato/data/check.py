@@ -20,23 +20,23 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers import Needs
-from sfumato.basics import Array, thread_limit
+from sfumato.basics import Array, is_valid, thread_limit
 from sfumato.data.bounding import fresh_key
 from sfumato.data.cells import RowLocator
 from sfumato.data.fields import sentence
 from sfumato.data.losses import (
+    AxisCheck,
     AxisLosses,
     CellPersonCounter,
     Check,
     PersonCounter,
-    PersonLosses,
     QuestionCheck,
     limits_on_cells,
 )
 from sfumato.data.objects import types_sentences
 from sfumato.data.options import stating
-from sfumato.data.person_records import join
-from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
+from sfumato.data.packed_counts import RenumberedKeys
+from sfumato.data.priorities import chosen_by, person_ids
 from sfumato.data.reader import (
     Losses,
     Piece,
@@ -46,9 +46,8 @@ from sfumato.data.reader import (
     guarded_batches,
     with_rows,
 )
-from sfumato.data.scan import Reading, numbers_of_keys
+from sfumato.data.scan import Reading
 from sfumato.data.schema import KnownTypes
-from sfumato.data.threads import Team
 from sfumato.domain import Lattice, LatticeAxis, grid_axis
 from sfumato.errors import DataError, without_frames
 from sfumato.privacy import Unit
@@ -101,12 +100,69 @@ def check(
     except DataError as refusal:
         # Hints would repeat what the refusal says.
         return Check(source.title, refused=str(refusal), limit=source.unit.rows_per_person)
-    table_pass = _TablePass(source, reader, titled_needs)
-    try:
-        table_pass.read(progress)
-        return table_pass.result(hints, all_labels=all_labels)
-    finally:
-        table_pass.close()
+    needs = [need for _, need in titled_needs]
+    losses = Losses()
+    part = _read(source, reader, needs, losses, progress)
+    rows = part.rows_done - part.not_asked
+    return Check(
+        source._table,
+        part.rows_done,
+        wrong_length=losses.wrong_length,
+        unended=losses.unended,
+        not_asked=part.not_asked,
+        without_person=part.without_person,
+        limit=source.unit.rows_per_person,
+        axes=_axis_checks(part, losses, all_labels=all_labels),
+        questions=tuple(
+            part.question_check(question, title, rows)
+            for question, (title, _) in enumerate(titled_needs)
+        ),
+        hints=(*hints, *_hints_of_losses(losses)),
+    )
+
+
+def _read(
+    source: Source,
+    reader: RowReader,
+    needs: Sequence[Needs],
+    losses: Losses,
+    progress: Progress | None,
+) -> _Part:
+    """Read all rows, on as many threads as a scan does, and count what is lost."""
+    columns = source._required.columns(needs)
+    all_rows = guarded(reader.name, reader.rows) if progress else None
+    tell = None if progress is None else lambda rows_done: progress(rows_done, all_rows)
+    threads = thread_limit()
+    pieces: Iterable[Piece] = [partial(reader.batches_noting, columns, losses)]
+    if threads > 1:
+        pieces = guarded(reader.name, reader.pieces_noting, columns, losses)
+    types = KnownTypes(reader.name, columns, source.unit.person)
+    # A key of its own: a check must not show which rows a release keeps.
+    new_part = partial(_Part, source, needs, fresh_key())
+    return Reading(reader.name, types, pieces, tell).counted(new_part, threads)
+
+
+def _hints_of_losses(losses: Losses) -> Iterator[str]:
+    if losses.not_utf8:
+        yield NOT_UTF8_HINT
+    for (column, looks), fields in losses.forms.items():
+        yield sentence(column, looks, fields)
+    yield from types_sentences(losses.types)
+
+
+def _axis_checks(part: _Part, losses: Losses, *, all_labels: bool) -> tuple[AxisCheck, ...]:
+    segments = _segments(part.needs)
+    checks = [
+        axis_losses.result(
+            losses.unparsed[axis.column_name],
+            losses.not_utf8[axis.column_name],
+            all_labels=all_labels,
+        )
+        for axis, axis_losses in part.axes.items()
+        if axis not in segments
+    ]
+    # Questions that lay different cells along one axis lose the same rows there.
+    return tuple(dict.fromkeys(checks))
 
 
 def _everything(source: Source) -> Needs:
@@ -149,7 +205,7 @@ class _Part:
     """
 
     def __init__(self, source: Source, needs: Sequence[Needs], key: bytes, threads: int) -> None:
-        self._needs = needs
+        self.needs = needs
         self._unit = source.unit
         self._row_filter = None if source._row_filter is None else source._row_filter.apart()
         self.rows_done = 0
@@ -166,12 +222,11 @@ class _Part:
         self.locator = RowLocator(
             [axis for need in limited for axis in need.columns], chosen_by(limited), key
         )
-        self._priorities = RowPriorities(key)
-        for counter in self.counters:
-            counter.share(threads)
+        for records in self.records:
+            records.share(threads)
 
     @property
-    def counters(self) -> list[PersonCounter | CellPersonCounter]:
+    def records(self) -> list[PersonCounter | CellPersonCounter]:
         """All that remembers persons."""
         return [*([] if self.persons is None else [self.persons]), *self.by_cell.values()]
 
@@ -186,7 +241,7 @@ class _Part:
         every_row = np.ones(len(chunk), bool)
         counts = [
             np.logical_and.reduce([every_row, *(has_cell[axis] for axis in need.columns)])
-            for need in self._needs
+            for need in self.needs
         ]
         if self.persons is not None:
             counts = self._add_persons(self.persons, chunk, counts)
@@ -196,33 +251,54 @@ class _Part:
         self, persons: PersonCounter, chunk: pa.RecordBatch, counts: list[Array]
     ) -> list[Array]:
         """Count the persons of a chunk; rows without a person count for no question."""
-        ids = person_ids(chunk, self._unit.person_columns)
-        has_person = np.ones(len(chunk), bool) if ids.has_person is None else ids.has_person
+        has_person = is_valid(person_ids(chunk, self._unit.person_columns).ids)
         self.without_person += int((~has_person).sum())
-        counts = [counted & has_person for counted in counts]
-        if has_person.any():
-            cells, values, key_words = self.locator.located(chunk).kept(has_person)
-            rows = self._priorities.of(ids.kept(has_person), values, key_words)
-            persons.add(rows.tokens, [counted[has_person] for counted in counts])
-            for counter in self.by_cell.values():
-                counter.add(rows, cells)
-        return counts
+        cells, rows = self.locator.located(chunk, self._unit.person_columns)
+        persons.add(rows.tokens, [counted[has_person] for counted in counts])
+        for counter in self.by_cell.values():
+            counter.add(rows, cells)
+        return [counted & has_person for counted in counts]
 
-    def merge(self, other: _Part) -> None:
+    def finish(self) -> Iterator[None]:
+        """Count the persons, in steps."""
+        for counter in self.records:
+            for _ in counter.of_persons():
+                yield
+
+    def merge(self, other: _Part, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of other rows; persons are counted already."""
+        del key_numbers
         self.rows_done += other.rows_done
         self.not_asked += other.not_asked
         self.without_person += other.without_person
         self.counted += other.counted
         for axis, losses in self.axes.items():
             losses.merge(other.axes[axis])
-        for own, its in zip(self.counters, other.counters, strict=True):
+        for own, its in zip(self.records, other.records, strict=True):
             own.totals += its.totals
 
-    def close(self) -> None:
-        """Free memory and disk."""
-        for counter in self.counters:
-            counter.close()
+    def question_check(self, question: int, title: str, rows: int) -> QuestionCheck:
+        """Tell what a question loses of so many rows, once all parts are merged."""
+        counted = int(self.counted[question])
+        dropped = rows - counted
+        if self.persons is None:
+            return QuestionCheck(title, counted=counted, dropped=dropped)
+        by_cell = self.by_cell.get(question)
+        totals = self.persons.totals[question] if by_cell is None else by_cell.totals
+        kept, persons, beyond = totals.tolist()
+        if self.needs[question].of_each_person:
+            # These rows are counted before any limit.
+            kept = counted
+            beyond = 0
+        return QuestionCheck(
+            title,
+            counted=kept,
+            dropped=dropped,
+            beyond_limit=counted - kept,
+            persons=persons,
+            persons_beyond_limit=beyond,
+            limits="" if by_cell is None else by_cell.limits_in_words,
+        )
 
 
 def _cell_counters(needs: Sequence[Needs], unit: Unit, key: bytes) -> dict[int, CellPersonCounter]:
@@ -235,129 +311,3 @@ def _cell_counters(needs: Sequence[Needs], unit: Unit, key: bytes) -> dict[int, 
         for question, within in enumerate(limits)
         if within is not None
     }
-
-
-class _TablePass:
-    """One pass over a table, which counts what each axis and each question loses."""
-
-    def __init__(
-        self, source: Source, reader: RowReader, titled_needs: Sequence[tuple[str, Needs]]
-    ) -> None:
-        self._source = source
-        self._reader = reader
-        self._titles = [title for title, _ in titled_needs]
-        self._needs = [needs for _, needs in titled_needs]
-        self._segments = _segments(self._needs)
-        self._losses = Losses()
-        self._parts: list[_Part] = []
-
-    @property
-    def _all(self) -> _Part:
-        """What was counted of all rows, once they are read."""
-        return self._parts[0]
-
-    def read(self, progress: Progress | None) -> None:
-        """Read all rows, on as many threads as a scan does."""
-        reader = self._reader
-        columns = self._source._required.columns(self._needs)
-        all_rows = guarded(reader.name, reader.rows) if progress else None
-        types = KnownTypes(reader.name, columns, self._source.unit.person)
-        threads = thread_limit()
-        pieces: Iterable[Piece] = [partial(reader.batches_noting, columns, self._losses)]
-        if threads > 1:
-            pieces = guarded(reader.name, reader.pieces_noting, columns, self._losses)
-        reading = Reading(reader.name, types, pieces)
-        # A key of its own: a check must not show which rows a release keeps.
-        key = fresh_key()
-        n_threads = reading.worth(threads)
-        self._parts += (_Part(self._source, self._needs, key, n_threads) for _ in range(n_threads))
-        team = Team()
-        tell = None if progress is None else lambda rows_done: progress(rows_done, all_rows)
-        reading.add_to(self._parts, team, tell)
-        self._finish_persons(team)
-        for part in self._parts[1:]:
-            guarded(reader.name, self._all.merge, part)
-
-    def _finish_persons(self, team: Team) -> None:
-        """Count the persons, each on one thread."""
-        name = self._reader.name
-        numbers = numbers_of_keys(name, [part.locator for part in self._parts])
-        if len(self._parts) > 1:
-            for counters in zip(*(part.counters for part in self._parts), strict=True):
-                join(counters, numbers)
-
-        def finish(part: _Part) -> None:
-            for counter in part.counters:
-                for _ in guarded_batches(name, counter.of_persons):
-                    if team.is_ending:
-                        return
-
-        team.work([partial(finish, part) for part in self._parts])
-
-    def result(self, hints: tuple[str, ...], *, all_labels: bool) -> Check:
-        """Give what was found; ``hints`` are those on the form of the file."""
-        losses = self._losses
-        if losses.not_utf8:
-            hints = (*hints, NOT_UTF8_HINT)
-        for (column, looks), fields in losses.forms.items():
-            hints = (*hints, sentence(column, looks, fields))
-        hints = (*hints, *types_sentences(losses.types))
-        axes = [
-            axis_losses.result(
-                losses.unparsed[axis.column_name],
-                losses.not_utf8[axis.column_name],
-                all_labels=all_labels,
-            )
-            for axis, axis_losses in self._all.axes.items()
-            if axis not in self._segments
-        ]
-        return Check(
-            self._source._table,
-            self._all.rows_done,
-            wrong_length=losses.wrong_length,
-            unended=losses.unended,
-            not_asked=self._all.not_asked,
-            without_person=self._all.without_person,
-            limit=self._source.unit.rows_per_person,
-            # Questions that lay different cells along one axis lose the same rows there.
-            axes=tuple(dict.fromkeys(axes)),
-            questions=tuple(self._question_checks()),
-            hints=hints,
-        )
-
-    def _question_checks(self) -> list[QuestionCheck]:
-        rows = self._all.rows_done - self._all.not_asked
-        counted = self._all.counted.tolist()
-        if self._all.persons is None:
-            return [
-                QuestionCheck(title, counted=counted[question], dropped=rows - counted[question])
-                for question, title in enumerate(self._titles)
-            ]
-        return [
-            QuestionCheck(
-                self._titles[question],
-                counted=losses.kept,
-                dropped=rows - counted[question],
-                beyond_limit=counted[question] - losses.kept,
-                persons=losses.persons,
-                persons_beyond_limit=losses.beyond,
-                limits=losses.limits,
-            )
-            for question, losses in enumerate(self._person_losses(self._all.persons))
-        ]
-
-    def _person_losses(self, persons: PersonCounter) -> Iterator[PersonLosses]:
-        """Return what persons lose, question by question."""
-        for question, losses in enumerate(persons.per_question()):
-            if question in self._all.by_cell:
-                yield self._all.by_cell[question].losses()
-            elif self._needs[question].of_each_person:
-                # These rows are counted before any limit.
-                yield losses._replace(kept=int(self._all.counted[question]), beyond=0)
-            else:
-                yield losses
-
-    def close(self) -> None:
-        """Free memory and disk."""
-        for part in self._parts:
-            part.close()

@@ -15,7 +15,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import msgspec
 import numpy as np
@@ -487,34 +487,14 @@ class _Nearest:
 # --- losses of persons --------------------------------------------------------------------------
 
 
-class PersonLosses(NamedTuple):
-    """What the persons of one question lose: true counts.
-
-    Attributes
-    ----------
-    kept : int
-        The rows that are counted.
-    persons : int
-        The persons with a row that could be counted.
-    beyond : int
-        How many of them have more rows than the limit.
-    limits : str
-        The limits by cell in words; empty without any.
-    """
-
-    kept: int
-    persons: int
-    beyond: int
-    limits: str = ""
-
-
 class PersonCounter(PersonRecords[None]):
     """Counts the rows of each person that each question could count.
 
     Attributes
     ----------
     totals : int64 ndarray of shape (questions, 3)
-        What ``PersonLosses`` counts, of the persons that were finished.
+        Of the persons that were finished: their rows that are counted, the persons with a row that
+        could be counted, and how many of them have more rows than the limit.
     """
 
     def __init__(self, limit: int, n_questions: int) -> None:
@@ -534,12 +514,6 @@ class PersonCounter(PersonRecords[None]):
         """
         every_row = np.ones(len(tokens[0]), bool)
         self._add(every_row, tokens, [which.astype(np.int64) for which in counted])
-
-    def per_question(self) -> list[PersonLosses]:
-        """Tell what the persons of each question lose, once all are finished."""
-        return [
-            PersonLosses(kept, persons, beyond) for kept, persons, beyond in self.totals.tolist()
-        ]
 
     def _finished(self, records: Records, splits: int) -> None:
         """Count the persons of one partition."""
@@ -571,7 +545,8 @@ class CellPersonCounter(CellBounder):
     Attributes
     ----------
     totals : int64 ndarray of shape (3,)
-        What ``PersonLosses`` counts, of the persons that were finished.
+        As of one question of a ``PersonCounter``.
+    limits_in_words : str
     """
 
     def __init__(self, key: bytes, needs: Needs, unit: Unit) -> None:
@@ -583,12 +558,7 @@ class CellPersonCounter(CellBounder):
         limits = unit.limits
         if needs.norm is not None:
             limits = Limits(norm_in_tables=limits.norm_per_person)
-        self._words = ", ".join([*rows, *limits.in_words()])
-
-    def losses(self) -> PersonLosses:
-        """Tell what the persons of the question lose, once all are finished."""
-        kept, persons, beyond = self.totals.tolist()
-        return PersonLosses(kept, persons, beyond, self._words)
+        self.limits_in_words = ", ".join([*rows, *limits.in_words()])
 
     def _finished(self, records: Records, splits: int) -> list[Array]:
         """Count the persons of one partition; no row is wanted."""

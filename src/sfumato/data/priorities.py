@@ -68,7 +68,7 @@ import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.answers import Needs
-from sfumato.basics import Array, array_of, is_valid, ndarray_of, without
+from sfumato.basics import Array, array_of, ndarray_of, without
 from sfumato.data.columns import TICKS_A_SECOND, decoded, numbers
 from sfumato.data.dates import times_of
 from sfumato.data.hashing import (
@@ -123,18 +123,6 @@ class PersonIds(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    def has_person(self) -> Array | None:
-        """Which rows have a person: bool ndarray of shape (rows,); None where all have."""
-        if not self.ids.null_count:
-            return None
-        return is_valid(self.ids)
-
-    def kept(self, which: Array) -> PersonIds:
-        """Return the rows for which a bool ndarray holds."""
-        periods = None if self.periods is None else self.periods[which]
-        return PersonIds(self.ids.filter(array_of(which)), periods)
 
 
 def person_ids(chunk: pa.RecordBatch, columns: Sequence[str]) -> PersonIds:
@@ -346,35 +334,6 @@ class PersonRows:
         if not self.values:
             return self.row_hash.of(self.words)
         return self.row_hash.of(self.values, self.words)
-
-
-class RowPriorities:
-    """Gives the rows of a scan their priorities.
-
-    Parameters
-    ----------
-    key : bytes of length 32
-    """
-
-    def __init__(self, key: bytes) -> None:
-        self._tokens = PersonTokens(key)
-        self._hash = KeyedHash(key, "rows")
-
-    def of(
-        self, persons: PersonIds, values: list[Array], key_words: Mapping[KeyAxis, Array]
-    ) -> PersonRows:
-        """Give the tokens of rows, all of which have a person, and what chooses among the rows.
-
-        Parameters
-        ----------
-        persons : PersonIds
-        values : list of ndarray of shape (rows,)
-            What is hashed, beside the person: always as many in one scan.
-        key_words : mapping of KeyAxis to uint64 ndarray of shape (rows,)
-        """
-        tokens = self._tokens.of_persons(persons)
-        words = self._tokens.choice_words(persons, tokens)
-        return PersonRows(tokens, words, values, key_words, self._hash)
 
 
 def number_words(values: Array) -> Array:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Protocol
+from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -25,7 +25,8 @@ from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.hashing import keep_freed_arrays
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import RenumberedKeys
-from sfumato.data.priorities import ChosenBy, PersonRows, RowPriorities, person_ids
+from sfumato.data.person_records import PersonRecords, join
+from sfumato.data.priorities import ChosenBy, PersonRows
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
 from sfumato.data.tallies import (
@@ -34,7 +35,6 @@ from sfumato.data.tallies import (
     Rows,
     RowsWithinCells,
     Tally,
-    join_records,
 )
 from sfumato.data.threads import Team, Turns
 from sfumato.domain import DENSE_LIMIT, Cube
@@ -87,7 +87,7 @@ def cubes_of_pieces(
     They are whole numbers, so the cubes are the same for every number of threads. Persons are
     finished when all rows were seen, each by one thread, as far as their rows have to be together.
 
-    Two guards see to it that no error quotes a row: one of all reading, and one of all counting.
+    A guard of all reading and counting sees to it that no error quotes a row.
 
     Parameters
     ----------
@@ -101,27 +101,9 @@ def cubes_of_pieces(
         How many may be used.
     """
     types = KnownTypes(scan.name, scan.columns, scan.unit.person)
-    reading = Reading(scan.name, types, pieces)
-    n_threads = reading.worth(min(threads, _most_threads(scan)))
-    several: list[PartialCounts] = []
-    team = Team()
-    try:
-        # One by one, so that those that were made are closed even if the next cannot be made.
-        several += (PartialCounts(scan, n_threads) for _ in range(n_threads))
-        reading.add_to(several, team, progress)
-        first, *others = several
-        numbers = numbers_of_keys(scan.name, [counts.locator for counts in several])
-        if scan.unit.person is not None:
-            _join_records(several, numbers)
-            team.work([partial(_add_remaining, counts, team) for counts in several])
-            # What was finished has the numbers of the first thread already.
-            numbers = [{} for _ in several]
-        for counts, key_numbers in zip(others, numbers[1:], strict=True):
-            guarded(scan.name, first.merge, counts, key_numbers)
-        return first.cubes()
-    finally:
-        for counts in several:
-            counts.close()
+    reading = Reading(scan.name, types, pieces, progress)
+    threads = min(threads, _most_threads(scan))
+    return reading.counted(partial(PartialCounts, scan), threads).cubes()
 
 
 def _most_threads(scan: Scan) -> int:
@@ -134,7 +116,7 @@ def _most_threads(scan: Scan) -> int:
 class PartialCounts:
     """What one thread counted, and what it remembers, of some of the rows of a scan.
 
-    It holds temporary files: whoever makes one closes it.
+    It holds temporary files: whoever makes one closes its records.
 
     Attributes
     ----------
@@ -147,11 +129,10 @@ class PartialCounts:
         self.rows_done = 0
         axes = [axis for need in scan.needs for axis in need.columns]
         self.locator = RowLocator(axes, scan.choice if scan.unit.person else (), scan.key)
-        self.priorities = RowPriorities(scan.key)
         self.tallies = _tallies(scan.needs, scan.unit, scan.key)
         self._row_filter = None if scan.row_filter is None else scan.row_filter.apart()
-        for tally in self.tallies:
-            tally.share(threads)
+        for records in self.records:
+            records.share(threads)
 
     def add(self, chunk: pa.RecordBatch) -> None:
         """Count a chunk, or remember what must wait until all rows of its persons were seen.
@@ -166,18 +147,24 @@ class PartialCounts:
         if self.scan.unit.person is None:
             cells = self.locator.cells(chunk)
         else:
-            persons = person_ids(chunk, self.scan.unit.person_columns)
-            located = self.locator.located(chunk)
-            if (has_person := persons.has_person) is not None:
-                persons = persons.kept(has_person)
-                located = located.kept(has_person)
+            cells, rows = self.locator.located(chunk, self.scan.unit.person_columns)
             # The tallies take rows of at least one person.
-            if not len(persons):
+            if not len(rows.tokens[0]):
                 return
-            cells = located.cells
-            rows = self.priorities.of(persons, located.values, located.key_words)
         for tally in self.tallies:
             tally.count(tally.take(cells, rows))
+
+    @property
+    def records(self) -> list[PersonRecords[object]]:
+        """What remembers rows of persons."""
+        return [tally.records for tally in self.tallies if tally.records is not None]
+
+    def finish(self) -> Iterator[None]:
+        """Count what had to wait, in steps."""
+        for tally in self.tallies:
+            for packed in tally.remaining():
+                tally.count(packed)
+                yield
 
     def merge(self, other: PartialCounts, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of other rows; nothing is remembered any more."""
@@ -191,11 +178,6 @@ class PartialCounts:
         if key_numbers := self.locator.key_numbers:
             return [with_sorted_keys(cube, key_numbers) for cube in in_order]
         return in_order
-
-    def close(self) -> None:
-        """Free memory and disk, whatever happened."""
-        for tally in self.tallies:
-            tally.close()
 
 
 class Part(Protocol):
@@ -211,12 +193,25 @@ class Part(Protocol):
     locator: RowLocator
     rows_done: int
 
+    @property
+    def records(self) -> Sequence[PersonRecords[object]]:
+        """What remembers persons; all parts of a scan have the same, in the same order."""
+
     def add(self, chunk: pa.RecordBatch, /) -> None:
         """Take a chunk."""
 
+    def finish(self) -> Iterator[None]:
+        """Count the persons that it is to finish, in steps."""
+
+    def merge(self, other: Self, key_numbers: RenumberedKeys, /) -> None:
+        """Add what another thread counted; its keys have other numbers here."""
+
+
+PartT = TypeVar("PartT", bound=Part)
+
 
 class Reading:
-    """What the threads of a scan share while they read: the pieces, and the types seen so far.
+    """Reads a table on several threads, each of which has a part of what is counted.
 
     Parameters
     ----------
@@ -224,92 +219,91 @@ class Reading:
         What errors call the table.
     types : KnownTypes
     pieces : iterable of callables
+    progress : callable or None
+        As for ``cubes_of_pieces``.
     """
 
-    def __init__(self, name: str, types: KnownTypes, pieces: Iterable[Piece]) -> None:
+    def __init__(
+        self,
+        name: str,
+        types: KnownTypes,
+        pieces: Iterable[Piece],
+        progress: Callable[[int], None] | None,
+    ) -> None:
         keep_freed_arrays()
         self._name = name
         self._types = types
-        turns = Turns(pieces)
-        ahead = guarded(name, lambda: list(islice(turns, 2)))
-        self._is_one = len(ahead) < 2
-        self._pieces = Turns(chain(ahead, turns))
-
-    def worth(self, threads: int) -> int:
-        """Return on how many of some threads it is worth to read: on one, if there is one piece."""
-        return 1 if self._is_one else threads
-
-    def add_to(
-        self, several: Sequence[Part], team: Team, progress: Callable[[int], None] | None
-    ) -> None:
-        """Read all pieces, each on the next free thread, of which each has a part of its own."""
-        told = RowsTold(several, progress)
-        first, *others = several
-        work = [partial(self._add_all, first, team, told.tell)]
-        team.work([*work, *(partial(self._add_all, part, team) for part in others)])
-        told.tell()
-
-    def _add_all(self, part: Part, team: Team, told: Callable[[], None] | None = None) -> None:
-        """Take pieces as long as there are any, chunk by chunk."""
-        chunks = guarded_batches(self._name, _chunks, self._types, self._pieces, part.locator)
-        for chunk in chunks:
-            guarded(self._name, part.add, chunk)
-            if told is not None:
-                told()
-            if team.is_ending:
-                return
-
-
-def numbers_of_keys(name: str, locators: Sequence[RowLocator]) -> list[RenumberedKeys]:
-    """Number the keys that all threads saw as the first one does.
-
-    Returns
-    -------
-    list of mappings
-        Of each thread, the new numbers of its keys: for the first, none.
-    """
-    first, *others = locators
-    return [{}, *(guarded(name, _numbers_in, first, other) for other in others)]
-
-
-def _numbers_in(first: RowLocator, other: RowLocator) -> RenumberedKeys:
-    return {
-        axis: numbers.numbers_of(other.key_numbers[axis])
-        for axis, numbers in first.key_numbers.items()
-    }
-
-
-def _join_records(several: Sequence[PartialCounts], key_numbers: Sequence[RenumberedKeys]) -> None:
-    """Let each thread finish some of the persons that all of them remember."""
-    if len(several) == 1:
-        return
-    for tallies in zip(*(counts.tallies for counts in several), strict=True):
-        join_records(tallies, key_numbers)
-
-
-def _add_remaining(counts: PartialCounts, team: Team) -> None:
-    """Count what had to wait."""
-    for tally in counts.tallies:
-        for packed in guarded_batches(counts.scan.name, tally.remaining):
-            tally.count(packed)
-            if team.is_ending:
-                return
-
-
-class RowsTold:
-    """Tells whoever asked for it how many rows all threads have done."""
-
-    def __init__(self, several: Sequence[Part], progress: Callable[[int], None] | None) -> None:
-        self._several = several
+        self._pieces = Turns(pieces)
         self._progress = progress
         self._told = 0
+        self._team = Team()
 
-    def tell(self) -> None:
-        """Tell the number, if it has grown."""
-        rows_done = sum(counts.rows_done for counts in self._several)
+    def counted(self, new_part: Callable[[int], PartT], threads: int) -> PartT:
+        """Read all pieces, and give one part that has what all threads counted.
+
+        Parameters
+        ----------
+        new_part : callable
+            Makes a part, given the number of threads.
+        threads : int
+            How many may be used: one piece is read by one.
+        """
+        ahead = guarded(self._name, list, islice(self._pieces, 2))
+        pieces = Turns(chain(ahead, self._pieces))
+        n_threads = threads if len(ahead) > 1 else 1
+        parts: list[PartT] = []
+        try:
+            # One by one, so that those that were made are closed even if the next cannot be made.
+            parts += (new_part(n_threads) for _ in range(n_threads))
+            first, *others = parts
+            mine = partial(self._do, partial(_taken, self._types, pieces, first), parts)
+            further = [partial(_taken, self._types, pieces, part) for part in others]
+            self._team.work([mine, *(partial(self._do, steps) for steps in further)])
+            self._tell(parts)
+            self._join(parts)
+            return first
+        finally:
+            for part in parts:
+                for records in part.records:
+                    records.close()
+
+    def _join(self, parts: Sequence[PartT]) -> None:
+        """Finish the persons, each on one thread, and add all up in the first part."""
+        first, *others = parts
+        numbers = [
+            {},
+            *(guarded(self._name, first.locator.numbers_in, part.locator) for part in others),
+        ]
+        if first.records:
+            if others:
+                for records in zip(*(part.records for part in parts), strict=True):
+                    join(records, numbers)
+            self._team.work([partial(self._do, part.finish) for part in parts])
+            # What was finished has the numbers of the first thread already.
+            numbers = [{} for _ in parts]
+        for part, key_numbers in zip(others, numbers[1:], strict=True):
+            guarded(self._name, first.merge, part, key_numbers)
+
+    def _do(self, steps: Callable[[], Iterator[None]], told: Sequence[Part] = ()) -> None:
+        """Do the steps of a thread, under the one guard of its work; tell how far all parts are."""
+        for _ in guarded_batches(self._name, steps):
+            self._tell(told)
+            if self._team.is_ending:
+                return
+
+    def _tell(self, parts: Sequence[Part]) -> None:
+        """Tell how many rows all threads have done, if that has grown."""
+        rows_done = sum(part.rows_done for part in parts)
         if self._progress is not None and rows_done > self._told:
             self._told = rows_done
             self._progress(rows_done)
+
+
+def _taken(types: KnownTypes, pieces: Iterable[Piece], part: Part) -> Iterator[None]:
+    """Take pieces as long as there are any, chunk by chunk."""
+    for chunk in _chunks(types, pieces, part.locator):
+        part.add(chunk)
+        yield
 
 
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:

@@ -22,7 +22,7 @@ what of a person is counted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -41,7 +41,7 @@ from sfumato.data.packed_counts import (
     RowForm,
     empty_counts,
 )
-from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords, join
+from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords
 from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import first_rows, ordered_rows
 from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
@@ -142,7 +142,7 @@ class Tally(ABC):
     def __init__(
         self, needs: Mapping[int, Needs], records: PersonRecords[object] | None = None
     ) -> None:
-        self._records = records
+        self.records = records
         self._forms = {index: RowForm(need) for index, need in needs.items()}
         self._counts: dict[int, CellCounts] = {
             index: empty_counts(self._forms[index].packing, need.sums)
@@ -170,11 +170,6 @@ class Tally(ABC):
             for counts, integers in zip(self._counts.values(), packed, strict=True):
                 counts.add(integers)
 
-    def share(self, threads: int) -> None:
-        """Hold what one of several threads may hold, before any chunk is taken."""
-        if self._records is not None:
-            self._records.share(threads)
-
     def merge(self, other: Tally, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of the same needs.
 
@@ -191,27 +186,9 @@ class Tally(ABC):
         """Give the cube of each need, by the need's index."""
         return {index: counts.cube() for index, counts in self._counts.items()}
 
-    def close(self) -> None:
-        """Free memory and disk, whatever happened."""
-        if self._records is not None:
-            self._records.close()
-
     def _packed(self, cells: Cells) -> PackedRows:
         """Give what each need keeps of a chunk."""
         return [form.of(cells) for form in self._forms.values()]
-
-
-def join_records(tallies: Sequence[Tally], key_numbers: Sequence[RenumberedKeys]) -> None:
-    """Let each of several threads' tallies of the same needs finish some of the persons of all.
-
-    Parameters
-    ----------
-    tallies : sequence of Tally
-        All with records.
-    key_numbers : sequence of mappings
-        As for ``person_records.join``.
-    """
-    join([tally._records for tally in tallies if tally._records is not None], key_numbers)
 
 
 class Rows(Tally):
