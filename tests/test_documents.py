@@ -70,7 +70,7 @@ def _tool(name: str) -> Any:
 def commands(group: click.Group, path: str) -> Iterator[str]:
     """All commands of a group, and of the groups in it."""
     context = click.Context(group)
-    for name in {*group.list_commands(context)} - {*outside_questions()}:
+    for name in {*group.list_commands(context)} - {*outside_questions()[0]}:
         command = group.get_command(context, name)
         assert command is not None
         yield f"{path} {name}"

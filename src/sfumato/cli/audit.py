@@ -24,6 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sfumato import __version__
 from sfumato.answers import discover
@@ -34,7 +37,14 @@ from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import json_option, report_option
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.publishing import page_of
+from sfumato.data import count, source
+from sfumato.domain import Domain, Interval
 from sfumato.errors import InternalError, UsageError
+from sfumato.ledger import open_ledger
+from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
+from sfumato.publishing.publisher import Publisher
+from sfumato.questions.histogram import Histogram
+from sfumato.random.bits import current
 
 
 @click.command(cls=LayeredCommand)
@@ -195,13 +205,6 @@ def _figures(folder: Path, sizes: Sizes) -> Iterator[Figure]:
 
 def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
     """Count the rows of a Parquet file in the cells of a histogram."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from sfumato.data import count, source
-    from sfumato.domain import Domain, Interval
-    from sfumato.questions.histogram import Histogram
 
     generator = np.random.default_rng(1)
     columns = {name: generator.random(sizes.rows) for name in ("x", "y")}
@@ -218,9 +221,6 @@ def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
 
 def _draws(name: str, sizes: Sizes) -> Figure:
     """Draw noise of one law."""
-    from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
-    from sfumato.random.bits import current
-
     law = DiscreteLaplace(SCALE) if name == "Laplace" else DiscreteGaussian(SCALE**2)
     seconds = _seconds(lambda: law.sample(sizes.draws, current()), sizes.runs)
     return _rate(f"draw exact {name} noise", sizes.draws / seconds, "draws a second")
@@ -228,8 +228,6 @@ def _draws(name: str, sizes: Sizes) -> Figure:
 
 def _charges(path: Path, sizes: Sizes) -> Figure:
     """Charge a ledger in SQLite; each charge is on the disk before the next begins."""
-    from sfumato.ledger import open_ledger
-
     with open_ledger(path) as ledger:
         ledger.open_account("bench", "pure", (10**9, 0))
         keys = (f"question {number}" for number in itertools.count())
@@ -241,12 +239,6 @@ def _charges(path: Path, sizes: Sizes) -> Figure:
 
 def _release(path: Path, sizes: Sizes) -> Figure:
     """Publish a histogram of a small table: check, charge, count, add noise and store."""
-    import numpy as np
-
-    from sfumato.data import source
-    from sfumato.domain import Domain, Interval
-    from sfumato.publishing.publisher import Publisher
-    from sfumato.questions.histogram import Histogram
 
     rows = np.random.default_rng(1).random((1000, 1))
     table = source(rows, Domain(x=Interval(0, 1)), name="bench")

@@ -28,6 +28,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
 from sfumato.cli.paths import files_read, require_unread
 from sfumato.cli.publishing import page_of
+from sfumato.data.describe import other_columns
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -35,13 +36,21 @@ from sfumato.privacy import Neighbours, Unit, belief
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.questions.histogram import Histogram
-from sfumato.risk import Choice, Choices, Risk
+from sfumato.risk import Choices, Risk
 from sfumato.risk.choosing import choose as chosen
 from sfumato.risk.window import Window, window
 
 PRIOR = "0.01"
 POSTERIOR = "0.05"
-HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
+COLUMNS = {
+    "column": "column",
+    "query": "query",
+    "epsilon": "quoted",
+    "loose bound": "quoted_loose",
+    "records": "records",
+    "published": "size",
+}
+"""What the columns of the table show, by the fields of a choice; behind them the advantage."""
 
 
 class UniverseSettings(msgspec.Struct, frozen=True):
@@ -283,7 +292,17 @@ def choose(
     if as_json:
         decision = windows[0].explain().splitlines()[0]
         listed = None if choices is None else list(choices.values())
-        plain = [_plain(window) for window in windows]
+        plain = [
+            {
+                "floor": window.floor,
+                "ceiling": window.ceiling,
+                "feasible": window.feasible,
+                "measure": window.kind.letter,
+                "explained": window.explain(),
+                "window": window,
+            }
+            for window in windows
+        ]
         emit_json({"decision": decision, "windows": plain, "choices": listed})
     else:
         _say(windows)
@@ -309,8 +328,6 @@ def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) 
 
 def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:
     """The epsilon of Lee and Clifton for each column."""
-    from sfumato.data.describe import other_columns
-
     curve = settings.curve
     name, colon, percentile = settings.query.partition(":")
     choices = chosen(
@@ -392,18 +409,6 @@ def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:
     return Plan([Histogram(axis)]), domain, Unit(settings.rows_per_person, settings.neighbours)
 
 
-def _plain(window: Window) -> dict[str, object]:
-    """A window as JSON."""
-    return {
-        "floor": window.floor,
-        "ceiling": window.ceiling,
-        "feasible": window.feasible,
-        "measure": window.kind.letter,
-        "explained": window.explain(),
-        "window": window,
-    }
-
-
 def _show(choices: Choices) -> None:
     """Print what the method rests on, a table with a line per column, and its caveats once."""
     parts = choices.values()
@@ -419,8 +424,12 @@ def _show(choices: Choices) -> None:
             f"Do not use an epsilon above {belief.LARGE}: it protects hardly anyone. "
             f"Here that is {', '.join(large)}."
         )
+    rows = [
+        [*(getattr(part, field) for field in COLUMNS.values()), f"{part.advantage:.3f}"]
+        for part in parts
+    ]
     title = f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}"
-    table(HEADS, [_row(part) for part in parts], title)
+    table([*COLUMNS, "advantage"], rows, title)
     _wrap("Advantage: what a membership test of one person can reach at that epsilon.")
     for part in parts[:ROWS_SHOWN]:
         if part.worst is not None:
@@ -431,19 +440,6 @@ def _show(choices: Choices) -> None:
     _wrap(f"Note: {boldest.caveats[0]} (This is {boldest.column}.)")
     for note in dict.fromkeys(note for part in parts for note in part.caveats[1:]):
         _wrap(f"Note: {note}")
-
-
-def _row(part: Choice) -> tuple[object, ...]:
-    """A column's line, in the order of ``HEADS``."""
-    return (
-        part.column,
-        part.query,
-        part.quoted,
-        part.quoted_loose,
-        part.records,
-        part.size,
-        f"{part.advantage:.3f}",
-    )
 
 
 def _say(windows: list[Window]) -> None:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato._version import __version__
+from sfumato.basics import described, listed
 from sfumato.cli.layers import HELP_ALL, LayeredCommand
-from sfumato.errors import UsageError, nearest, shown
+from sfumato.errors import UsageError, nearest, printable, shown
 
 if TYPE_CHECKING:
     from sfumato.answers import Declared
@@ -102,8 +103,6 @@ def own_questions() -> dict[str, str]:
     dict
         From command name to "module:class".
     """
-    from sfumato.basics import listed
-
     places = {}
     for name, place in listed("sfumato.questions").items():
         _, _, package, *_ = place.split(".")  # sfumato.questions.PACKAGE...
@@ -114,33 +113,30 @@ def own_questions() -> dict[str, str]:
     return places
 
 
-def outside_questions() -> dict[str, Declared]:
-    """Questions of installed packages by command name, read from metadata: nothing is imported."""
+def outside_questions() -> tuple[dict[str, Declared], dict[str, str]]:
+    """Questions of installed packages by name, read from metadata: nothing is imported.
+
+    Returns
+    -------
+    pair of dict
+        Those that are commands, and why others are none.
+    """
     from sfumato.answers import declared
 
-    return {question.name: question for question in declared() if _no_command(question) is None}
-
-
-def _no_command(question: Declared) -> str | None:
-    """Why a question that a package declares is no command; None if it is one."""
-    if not COMMAND_NAME.fullmatch(question.name):
-        return "the name of a command has lower-case letters, digits and hyphens"
-    if question.name in {*COMMANDS, *own_questions()}:
-        return "Sfumato has a command of that name"
-    return None
-
-
-def unavailable_questions() -> dict[str, str]:
-    """Questions of installed packages that are no commands, by name, and why."""
-    from sfumato.answers import declared
-
-    reasons = {question: _no_command(question) for question in declared()}
-    return {
-        question.name: f"From the package {question.package}. No command: {reason}. "
-        "Ask it in a plan."
-        for question, reason in reasons.items()
-        if reason is not None
-    }
+    commands = {}
+    reasons = {}
+    for question in declared():
+        if not COMMAND_NAME.fullmatch(question.name):
+            reason = "the name of a command has lower-case letters, digits and hyphens"
+        elif question.name in {*COMMANDS, *own_questions()}:
+            reason = "Sfumato has a command of that name"
+        else:
+            commands[question.name] = question
+            continue
+        reasons[question.name] = (
+            f"From the package {question.package}. No command: {reason}. Ask it in a plan."
+        )
+    return commands, reasons
 
 
 class ReaderLeft(Exception):
@@ -180,7 +176,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, sorted."""
-        return sorted({*COMMANDS, *own_questions(), *outside_questions()})
+        return sorted({*COMMANDS, *own_questions(), *outside_questions()[0]})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import or make the command of this name; None if there is none."""
@@ -189,11 +185,10 @@ class LazyGroup(click.Group):
             command: click.Command = getattr(importlib.import_module(module), cmd_name)
             return command
         own = own_questions()
-        outside = outside_questions()
+        outside, _ = outside_questions()
         if cmd_name not in {*own, *outside}:
             return None
         from sfumato.answers import registry
-        from sfumato.basics import described
         from sfumato.cli.question_command import command_of
 
         if cmd_name in own:
@@ -217,25 +212,22 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for --help, without importing any."""
-        from sfumato.basics import described
-        from sfumato.errors import printable
-
         own = {name: text for name, (_, text) in COMMANDS.items()}
         for name, place in own_questions().items():
             kind = place.partition(":")[2]
             own[name] = described("sfumato.questions").get(
                 kind, f"Ask sfumato.{kind} about one file."
             )
-        for section, listed in SECTIONS.items():
-            first, *rest = listed
-            names = (first, *own_questions(), *rest) if section == QUESTIONS else listed
+        for section, names in SECTIONS.items():
+            first, *rest = names
+            made = own_questions() if section == QUESTIONS else ()
             with formatter.section(section):
-                formatter.write_dl([(name, own[name]) for name in names])
-        outside = outside_questions()
+                formatter.write_dl([(name, own[name]) for name in (first, *made, *rest)])
+        outside, unavailable = outside_questions()
         rows = [
             (name, f"From the package {question.package}.") for name, question in outside.items()
         ]
-        rows += [(printable(name), printable(why)) for name, why in unavailable_questions().items()]
+        rows += [(printable(name), printable(why)) for name, why in unavailable.items()]
         if rows:
             with formatter.section("Questions of installed packages"):
                 formatter.write_dl(rows)
@@ -347,28 +339,20 @@ def unknown_command(name: str, known: Sequence[str], path: str) -> UsageError:
     )
 
 
-def _options(error: click.UsageError) -> list[str]:
-    context = error.ctx
-    if context is None:
-        return []
-    names = [name for parameter in context.command.get_params(context) for name in parameter.opts]
-    return [name for name in names if name.startswith("-")]
-
-
-def _arguments(error: click.UsageError) -> list[str]:
-    """The names of what stands in a command without an option."""
-    taken = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
-    return [str(parameter.name) for parameter in taken if isinstance(parameter, click.Argument)]
+def _parameters(context: click.Context | None) -> list[click.Parameter]:
+    """The options and arguments of a command."""
+    return [] if context is None else context.command.get_params(context)
 
 
 def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str) -> UsageError:
-    known = _options(error)
+    parameters = _parameters(error.ctx)
+    flags = [flag for parameter in parameters for flag in parameter.opts if flag.startswith("-")]
     name = error.option_name
     # click reads -epsilon as -e and what follows it.
     for word in args:
         if re.match(rf"{re.escape(name)}[A-Za-z]", word) and not word.startswith("--"):
             long = f"-{word.partition('=')[0]}"
-            near = long if long in known else "--epsilon"
+            near = long if long in flags else "--epsilon"
             return UsageError(
                 f"{command} {word}", "one hyphen stands before it", f"Write {near}, with two"
             )
@@ -384,8 +368,8 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
             "the plan says it, so that it can be read and agreed on beforehand",
             f"Write {IN_A_PLAN[name]} in the plan",
         )
-    if name[2:] in _arguments(error):
-        argument = name[2:].upper()
+    argument = name[2:].upper()
+    if any(parameter.opts == [name[2:]] for parameter in parameters):
         return UsageError(
             f"{command} {name}",
             f"{argument} stands alone in this command",
@@ -393,7 +377,7 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
         )
     return UsageError(
         f"{command} {name}",
-        f"there is no such option; {nearest(name, known)}",
+        f"there is no such option; {nearest(name, flags)}",
         f"Type {_help_of(command, error.ctx)} for all options",
     )
 
@@ -419,8 +403,11 @@ def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageE
     wrong = re.match(r"'(.*?)' is not one of ", obstacle)
     if wrong is not None and error.param is not None and isinstance(error.param.type, click.Choice):
         choices = [str(choice) for choice in error.param.type.choices]
-        obstacle = f"{wrong[1]!r} is none of its values; {nearest(wrong[1], choices)}"
-        return UsageError(attempt, obstacle, f"Write {name} and one of {', '.join(choices)}")
+        return UsageError(
+            attempt,
+            f"{wrong[1]!r} is none of its values; {nearest(wrong[1], choices)}",
+            f"Write {name} and one of {', '.join(choices)}",
+        )
     wanted = re.search(r" is not (an? .*)$", obstacle)
     return UsageError(attempt, obstacle, for_help if wanted is None else f"Give {wanted[1]}")
 
@@ -430,23 +417,22 @@ def _extra_words(extra: str, command: str, context: click.Context | None) -> Usa
     first = extra.split(maxsplit=1)[0] if extra.split() else extra
     attempt = f"{command} ... {shown(extra)}"
     if first[0] in LONG_DASHES:
-        obstacle = "it begins with a long dash, which a text processor makes of two hyphens"
-        return UsageError(attempt, obstacle, f"Write --{first.lstrip(LONG_DASHES)}")
-    if ".." in extra or "=" in extra:
-        obstacle = "it stands alone, because a blank before it was not quoted"
         return UsageError(
             attempt,
-            obstacle,
+            "it begins with a long dash, which a text processor makes of two hyphens",
+            f"Write --{first.lstrip(LONG_DASHES)}",
+        )
+    if ".." in extra or "=" in extra:
+        return UsageError(
+            attempt,
+            "it stands alone, because a blank before it was not quoted",
             "Write --axis 'NAME=VALUES' with no blank around =, in quotes if NAME has one",
         )
-    obstacle = "it is one word too many"
-    taken = [] if context is None else context.command.get_params(context)
-    if not any(isinstance(parameter, click.Argument) for parameter in taken):
-        listing = f"{_help_of(command, context)} lists them"
-        return UsageError(
-            attempt, obstacle, f"Leave it out, or write an option before it: {listing}"
-        )
-    return UsageError(attempt, obstacle, _remedy_of_word(first, command, taken))
+    taken = _parameters(context)
+    remedy = f"Leave it out, or write an option before it: {_help_of(command, context)} lists them"
+    if any(isinstance(parameter, click.Argument) for parameter in taken):
+        remedy = _remedy_of_word(first, command, taken)
+    return UsageError(attempt, "it is one word too many", remedy)
 
 
 def _remedy_of_word(word: str, command: str, taken: Sequence[click.Parameter]) -> str:

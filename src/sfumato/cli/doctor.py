@@ -9,6 +9,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,11 @@ from sfumato import __version__
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table
+from sfumato.data.readers.spark import fitness
 from sfumato.errors import InternalError, LedgerError, SfumatoError
+from sfumato.ledger import open_ledger
+from sfumato.mechanisms import DiscreteLaplace
+from sfumato.random.bits import current
 
 NEEDED = (
     "numpy",
@@ -60,11 +65,15 @@ def doctor(ledger: str | Path, as_json: bool) -> int:
     noise is wrong.
     """
     system = f"{__version__} on Python {platform.python_version()}, {platform.system()}"
+    # Nothing is wrong if an optional library is missing, or tables in Spark cannot be counted.
+    extras = [
+        f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
+    ]
     checks = [
         Line("sfumato", True, system),
         _libraries(),
-        _extras(),
-        _spark(),
+        Line("extras", True, ", ".join(extras)),
+        Line("spark", True, fitness()),
         _checked("randomness", _randomness),
         _checked("disk", lambda: _disk(ledger)),
         _checked("ledger", lambda: _ledger(ledger)),
@@ -105,27 +114,8 @@ def _libraries() -> Line:
     return Line("libraries", True, ", ".join(f"{name} {versions[name]}" for name in NEEDED))
 
 
-def _extras() -> Line:
-    """The optional libraries. Nothing is wrong if one is missing."""
-    extras = [
-        f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
-    ]
-    return Line("extras", True, ", ".join(extras))
-
-
-def _spark() -> Line:
-    """Whether tables in Spark can be counted. Nothing is wrong if they cannot."""
-    from sfumato.data.readers.spark import fitness
-
-    return Line("spark", True, fitness())
-
-
 def _randomness() -> str:
     """Draw noise twice: the draws must differ, and their spread must be that of the law."""
-    from fractions import Fraction
-
-    from sfumato.mechanisms import DiscreteLaplace
-    from sfumato.random.bits import current
 
     law = DiscreteLaplace(Fraction(10))
     first = law.sample(DRAWS, current())
@@ -164,8 +154,6 @@ def _disk(ledger: str | Path) -> str:
 
 
 def _ledger(ledger: str | Path) -> str:
-    from sfumato.ledger import open_ledger
-
     if isinstance(ledger, Path) and not ledger.exists():
         return f"{ledger} does not exist yet; the first release creates it"
     with open_ledger(ledger, create=False) as book:

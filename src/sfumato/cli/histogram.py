@@ -7,7 +7,7 @@ of numeric columns.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
 import click
 import msgspec
@@ -32,11 +32,10 @@ from sfumato.cli.question_command import BINS, WIDTH, Fields, Form, Wording, wor
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.mechanisms import RULES
+from sfumato.publishing.previews import preview
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.question import CountedThings
-
-if TYPE_CHECKING:
-    from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import Partition
 
 HISTOGRAM = Wording(
     text="""Count the rows of FILE in each group, with noise, and publish the counts.
@@ -166,8 +165,6 @@ def _least_epsilon(
 
 def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> None:
     """Print what a histogram would cost and how accurate it would be."""
-    from sfumato.publishing.previews import preview
-
     settings.paid.require_cost()
     previewed = preview(
         question,

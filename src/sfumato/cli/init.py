@@ -8,11 +8,12 @@ years, where days would be too many.
 from __future__ import annotations
 
 import datetime
+import itertools
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import click
 import msgspec
@@ -39,15 +40,13 @@ from sfumato.cli.parsing import SPANS, parse_axes
 from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
 from sfumato.data.addresses import Address
 from sfumato.data.dates import date_format
+from sfumato.data.describe import Kind, kinds, likely_separator, title_form
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Axis, Categories, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy import unit_within
 from sfumato.publishing.plan_text import field_lines, joined_tables, toml_key, toml_text, toml_value
 from sfumato.questions.histogram.bins import DEFAULT_BINS
-
-if TYPE_CHECKING:
-    from sfumato.data.describe import Kind
 
 # --- bins of whole numbers ------------------------------------------------------------------------
 
@@ -106,9 +105,13 @@ def whole_bins(axis: Axis) -> str:
         edges.append(end)
     edges[0] = start
     edges[-1] = end
-    lines = [edges[at : at + NUMBERS_PER_LINE] for at in range(0, len(edges), NUMBERS_PER_LINE)]
-    text = "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
-    return NUMBER_BINS.format(width=width, edges=text)
+    return NUMBER_BINS.format(width=width, edges=_edge_lines(edges, NUMBERS_PER_LINE))
+
+
+def _edge_lines(edges: Sequence[object], per_line: int) -> str:
+    """Write the edges of bins as TOML, so many in a line."""
+    lines = [edges[at : at + per_line] for at in range(0, len(edges), per_line)]
+    return "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
 
 
 def even_bins(axis: Axis) -> str:
@@ -163,12 +166,10 @@ def _has_whole_bounds(axis: Axis) -> TypeGuard[Interval]:
 
 def _round_width(numbers: int) -> int:
     """The least of 1, 2, 5, 10, 20, ... with which there are few bins."""
-    power = 1
-    while True:
-        for digit in (1, 2, 5):
-            if numbers <= MOST_BINS * digit * power:
-                return digit * power
-        power *= 10
+    widths: Iterator[int] = (
+        digit * 10**power for power in itertools.count() for digit in (1, 2, 5)
+    )
+    return next(width for width in widths if numbers <= MOST_BINS * width)
 
 
 # --- bins of dates --------------------------------------------------------------------------------
@@ -206,23 +207,14 @@ def date_bins(axis: Axis) -> str:
     if days <= MOST_WEEKS_IN_DAYS:
         return WEEKS
     is_by_month = days <= MOST_MONTHS_IN_DAYS
-    edges = [first.isoformat(), *_between(first, end, range(1, 13) if is_by_month else [1])]
-    edges.append(end.isoformat())
-    lines = [
-        edges[start : start + DATES_PER_LINE] for start in range(0, len(edges), DATES_PER_LINE)
-    ]
-    text = "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
-    return DATE_BINS.format(each="month" if is_by_month else "year", edges=text)
-
-
-def _between(first: datetime.date, end: datetime.date, months: range | list[int]) -> list[str]:
-    """The first days of some months of each year, strictly between two dates."""
-    every = (
+    firsts = (
         datetime.date(year, month, 1)
         for year in range(first.year, end.year + 1)
-        for month in months
+        for month in (range(1, 13) if is_by_month else [1])
     )
-    return [day.isoformat() for day in every if first < day < end]
+    edges = [first, *(day for day in firsts if first < day < end), end]
+    lines = _edge_lines([day.isoformat() for day in edges], DATES_PER_LINE)
+    return DATE_BINS.format(each="month" if is_by_month else "year", edges=lines)
 
 
 # --- sfumato init ---------------------------------------------------------------------------------
@@ -378,8 +370,6 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
 
 def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:
     """Return how the file is written, with the separator that the line of names has."""
-    from sfumato.data.describe import likely_separator
-
     if written.separator is not None:
         return written
     return msgspec.structs.replace(written, separator=likely_separator(file, file_options(written)))
@@ -387,8 +377,6 @@ def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:
 
 def _check_title(file: SourcePath, written: StatedOptions) -> None:
     """Refuse names that look like a title above the table, unless their row was stated."""
-    from sfumato.data.describe import title_form
-
     form = title_form(file, file_options(written))
     if form is None:
         return
@@ -399,8 +387,6 @@ def _check_title(file: SourcePath, written: StatedOptions) -> None:
 
 def _columns(file: SourcePath, written: StatedOptions) -> dict[str, Kind]:
     """Return the kind of each column that can be an axis, by its declared type or date format."""
-    from sfumato.data.describe import kinds
-
     kind_of_column = kinds(file, file_options(written))
     formats = written.date_format
     if isinstance(formats, Mapping):
@@ -529,11 +515,12 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
     for name, stated in named.items():
         if name not in columns:
             refusal = _no_column(file, stated, name, columns)
-            if name in SPANS and name in axes:
+            if name in SPANS and (axis := axes.get(name)) is not None:
                 # Whoever writes month=date, or month=1..12, wants months of a column of dates.
-                column = _only_label(axes[name])
-                axis = f"{name}={name}:{column if column in columns else 'COLUMN'}:{SPANS[name]}"
-                refusal.remedy = f"For {name}s of a column of dates write {axis}"
+                labels = axis.all_labels if isinstance(axis, Listed) else ()
+                column = labels[0] if len(labels) == 1 and labels[0] in columns else "COLUMN"
+                months = f"{name}={name}:{column}:{SPANS[name]}"
+                refusal.remedy = f"For {name}s of a column of dates write {months}"
             raise refusal
 
 
@@ -546,11 +533,6 @@ def _no_column(file: SourcePath, stated: str, name: str, columns: Iterable[str])
     return UsageError(
         stated, obstacle, f"Name it as the column is named; sfumato init {file} lists all"
     )
-
-
-def _only_label(axis: Axis) -> str:
-    labels = axis.all_labels if isinstance(axis, Listed) else ()
-    return str(labels[0]) if len(labels) == 1 else ""
 
 
 def _written_lines(written: StatedOptions, *, is_text: bool) -> list[str]:

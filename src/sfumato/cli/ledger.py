@@ -43,6 +43,7 @@ from sfumato.ledger.book import store_of
 from sfumato.ledger.entries import curves_of, spent_in_words, terms_in
 from sfumato.ledger.moving import Migrated, exported
 from sfumato.ledger.moving import migrate as move
+from sfumato.ledger.store import Role
 from sfumato.privacy import (
     KINDS,
     ZCDP,
@@ -191,7 +192,6 @@ def roles(
     """
     from sfumato.ledger.postgres import PostgresStore
     from sfumato.ledger.postgres_roles import Person, give, grants, people
-    from sfumato.ledger.store import Role
 
     names_of: dict[Role | None, tuple[str, ...]] = {
         "custodian": custodian,
@@ -364,7 +364,13 @@ def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
     if as_json:
         emit_json([entry.plain() for entry in entries])
         return
-    rows = [_log_row(entry, rules[entry.account]) for entry in entries]
+    rows = [
+        (
+            *(entry.sequence, entry.time[:16].replace("T", " "), entry.account, entry.kind),
+            *_cost_and_note(entry, rules[entry.account]),
+        )
+        for entry in entries
+    ]
     table(["entry", "time (UTC)", "account", "kind", "cost", "note"], rows)
 
 
@@ -515,12 +521,6 @@ def key(ledger: str | Path, as_json: bool) -> None:
 
 ledger.add_command(spender)
 ledger.add_command(roles)
-
-
-def _log_row(entry: Entry, rule: str) -> tuple[object, ...]:
-    cost, note = _cost_and_note(entry, rule)
-    time = entry.time[:16].replace("T", " ")
-    return (entry.sequence, time, entry.account, entry.kind, cost, note)
 
 
 def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:

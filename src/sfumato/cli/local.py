@@ -7,7 +7,6 @@ First stands what its commands share: their options, and how clusters are printe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from sfumato.answers import pictures
 from sfumato.basics import Array, float_of_text
+from sfumato.basics.kmeans import kmeans, sse
 from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
     COLUMNS,
@@ -35,7 +35,8 @@ from sfumato.cli.options import (
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.paths import NewFile, files_read, require_unread
-from sfumato.cli.publishing import page_of, save_picture
+from sfumato.cli.publishing import page_of, picture_of
+from sfumato.data.describe import read_numbers
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -49,7 +50,7 @@ from sfumato.local.table import COLUMNS as TABLE_COLUMNS
 from sfumato.local.table import local_table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 # --- what the commands share ----------------------------------------------------------------------
@@ -296,7 +297,7 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         repeats=rehearsal.repeats,
         random_state=seed,
     )
-    said = _drawn(rehearsal, table_of_sums.plot) + page_of([table_of_sums], rehearsal.page)
+    said = picture_of(table_of_sums.plot, rehearsal.plot) + page_of([table_of_sums], rehearsal.page)
     if as_json:
         emit_json(table_of_sums)
     else:
@@ -305,14 +306,6 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
             talk(fact)
     talk("These figures are not private: they were computed from true rows.")
     talk(*said)
-
-
-def _drawn(rehearsal: Rehearsal, draw: Callable[[], Axes]) -> list[str]:
-    """Draw the picture of ``--plot``, if it is asked for; return what to say of it."""
-    if rehearsal.plot is None:
-        return []
-    save_picture(draw, rehearsal.plot)
-    return [f"Plot: {rehearsal.plot}"]
 
 
 def _rehearse(
@@ -328,9 +321,9 @@ def _rehearse(
     if rehearsal.out is not None:
         write(drawn, rehearsal.out)
         said.append(f"Reports: {rehearsal.out}")
-    said += _drawn(
-        rehearsal,
+    said += picture_of(
         lambda: pictures.drawn("local.draw_reports", collector.points(), None, decoded.centers),
+        rehearsal.plot,
     )
     losses = _losses(points, collector.points(), decoded, clusters, seed)
     figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
@@ -350,8 +343,6 @@ def _losses(
     points: Array, reported: Array, decoded: Decoded, clusters: int, seed: int
 ) -> dict[str, float]:
     """Sums of squared distances from the true points to three choices of centres."""
-    from sfumato.basics.kmeans import kmeans, sse
-
     rng = np.random.default_rng(seed)
     best = kmeans(points, clusters, seed=rng, tries=4)
     naive = kmeans(reported, clusters, seed=rng, tries=4)
@@ -368,8 +359,6 @@ def _excess(value: float, best: float) -> str:
 
 def _read(file: Path, columns: tuple[str, ...], stated: StatedOptions) -> Array:
     """The columns of a file as float64 of shape (n_rows, n_columns), without missing values."""
-    from sfumato.data.describe import read_numbers
-
     numbers = read_numbers(file, columns, file_options(stated))
     values = np.stack([numbers[name] for name in columns], axis=1)
     return np.asarray(values[~np.isnan(values).any(axis=1)])

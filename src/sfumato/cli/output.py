@@ -10,7 +10,6 @@ messages on a stderr that is no terminal, where each stays one line.
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
 import sys
@@ -85,22 +84,15 @@ def fitted(text: str, width: int | None, hanging: int = HANGING) -> str:
     """
     if width is None:
         return text
-    lines = text.split("\n")
-    return "\n".join(
-        line if len(line) <= width else _broken(line, width, hanging) for line in lines
-    )
-
-
-def _broken(line: str, width: int, hanging: int) -> str:
-    """A long line as several; those after the first are indented further."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(
-        line,
-        width,
-        subsequent_indent=indent + " " * hanging,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines = []
+    for line in text.split("\n"):
+        # What follows in a long line is indented further than its beginning.
+        indent = line[: len(line) - len(line.lstrip())] + " " * hanging
+        broken = textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        lines += broken if len(line) > width else [line]
+    return "\n".join(lines)
 
 
 # --- printing -------------------------------------------------------------------------------------
@@ -172,13 +164,7 @@ def table(
     if sys.stdout.isatty():
         amounts: list[Kind] = ["amount"] * len(columns)
         _framed_table(columns, rows, title, kinds or amounts)
-    else:
-        _plain_table(columns, rows, title)
-
-
-def _plain_table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None
-) -> None:
+        return
     if title:
         click.echo(f"# {printable(title)}")
     lines = ["\t".join(map(_field, row)) for row in [columns, *rows]]
@@ -225,29 +211,22 @@ def _framed_table(
 
 def _column_texts(column: Sequence[object], kind: Kind) -> list[str]:
     """The fields of a column; numbers with decimals have equally many, so that points align."""
-    texts = [_cell_text(value, kind) for value in column]
+    texts = [
+        printable(value) if isinstance(value, str) else printable(cell(value, kind))
+        for value in column
+    ]
     if not all(value is None or isinstance(value, float) for value in column):
         return texts
     decimals = [len(text.partition(".")[2]) for text in texts]
     if "e" in "".join(texts) or not any(decimals):
         return texts
+    # A value that is missing, or is not a number, has no digits to align.
     return [
-        _in_decimals(text, max(decimals)) if _is_number(value) else text
-        for text, value in zip(texts, column, strict=True)
+        f"{text.partition('.')[0]}.{text.partition('.')[2]:0<{max(decimals)}}"
+        if any(map(str.isdigit, text))
+        else text
+        for text in texts
     ]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float) and not math.isnan(value)
-
-
-def _in_decimals(text: str, decimals: int) -> str:
-    whole, _, own = text.partition(".")
-    return f"{whole}.{own:0<{decimals}}"
-
-
-def _cell_text(value: object, kind: Kind) -> str:
-    return printable(value) if isinstance(value, str) else printable(cell(value, kind))
 
 
 def show_releases(

@@ -22,6 +22,7 @@ from sfumato.domain import (
     Hour,
     Interval,
     Keys,
+    Label,
     Listed,
     Month,
     Week,
@@ -32,7 +33,6 @@ from sfumato.errors import BoundsRequired, UsageError, shown
 from sfumato.privacy import Shares
 
 if TYPE_CHECKING:
-    from sfumato.domain import Label
     from sfumato.questions.histogram.bins import AxisBins
     from sfumato.questions.tables.totals import Counts
 
@@ -155,10 +155,6 @@ MOST_WRITTEN = 12
 """How many labels a message writes."""
 
 
-def _calendar(name: str, parts: Parts) -> Axis:
-    return calendar_axis(name, parts["field"], parts["text"])
-
-
 def _categories(name: str, parts: Parts) -> Axis:
     labels = _labels(name, parts["text"])
     if not all(labels):
@@ -206,7 +202,10 @@ def _refusing(obstacle: str, remedy: str) -> Build:
 
 AXIS_FORMS: tuple[tuple[str, Build], ...] = (
     (r"\*", lambda name, parts: Keys()),
-    (rf"(?P<field>{_FIELD}):(?P<text>[^,]*)", _calendar),
+    (
+        rf"(?P<field>{_FIELD}):(?P<text>[^,]*)",
+        lambda name, parts: calendar_axis(name, parts["field"], parts["text"]),
+    ),
     # One label that reads like bounds is refused: as a label, hardly a row would have it. Several
     # such labels, as of groups of ages, are labels.
     (

@@ -38,7 +38,7 @@ from sfumato.cli.options import (
     written_options,
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk, writes_file
-from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
+from sfumato.cli.paths import SourceFile, files_read, require_unread
 from sfumato.cli.publishing import (
     AnswerFiles,
     Forms,
@@ -56,7 +56,6 @@ from sfumato.privacy import (
     ApproxDP,
     CentralMeasure,
     PureDP,
-    Unit,
     belief,
     compose,
     plan_epsilon,
@@ -66,6 +65,7 @@ from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import check_rows
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 from sfumato.publishing.previews import checked, needs_to_check, previews
+from sfumato.publishing.publisher import CommandPublisher
 from sfumato.questions.histogram import Histogram
 
 DELTA = Fraction(1, 10**6)
@@ -106,9 +106,16 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         prose(text)
     if answers.choice is not None:
         prose(f"Picked: {answers.choice}")
-        prose(_at(answers.choice.cost, unit))
+        whole = answers.choice.cost
+        said = f"at most {whole}"
     elif len(answers) > 1:
-        prose(_together([answer.cost for answer in answers], unit))
+        costs = [answer.cost for answer in answers]
+        whole = compose(costs)
+        said = _together(costs, whole)
+    else:
+        return
+    # What that allows an adversary to learn.
+    prose(f"Together: {said}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}")
 
 
 def _plain(answer: Preview, choice: Choice | None) -> dict[str, object]:
@@ -120,23 +127,16 @@ def _plain(answer: Preview, choice: Choice | None) -> dict[str, object]:
     return plain | {"picked": picked}
 
 
-def _at(cost: CentralMeasure, unit: Unit) -> str:
-    """What a whole plan costs at most, and what that allows an adversary to learn."""
-    risk = belief.warning(cost, unit) or belief.sentence(cost, unit)
-    return f"Together: at most {cost}.\n  {risk}"
-
-
-def _together(costs: list[CentralMeasure], unit: Unit) -> str:
-    """What a whole plan costs, and what that allows an adversary to learn."""
-    whole = compose(costs)
-    text = f"Together: {whole} by addition"
+def _together(costs: list[CentralMeasure], whole: CentralMeasure) -> str:
+    """What a whole plan costs by addition, or, where that is less, as one fixed plan."""
+    text = f"{whole} by addition"
     pure = [cost for cost in costs if isinstance(cost, PureDP)]
     # Tighter composition needs dp-accounting, which the extra `risk` installs.
     if len(pure) == len(costs) and importlib.util.find_spec("dp_accounting") is not None:
         fixed = plan_epsilon(pure, DELTA)
         if fixed <= WORTH_SAYING * sum(cost.epsilon for cost in pure):
             text += f"; as one fixed plan, it is also {ApproxDP(fixed, DELTA)}"
-    return f"{text}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}"
+    return text
 
 
 @click.command(cls=LayeredCommand, short_help="Publish the answers to a plan.")
@@ -176,10 +176,9 @@ def release(
         releases, remaining = _released(spec, ledger, table, fresh=fresh, stored=stored)
     with paid():
         said = files.write(releases, Forms()) + page_of(releases, page)
-    day = day_of(releases[0])
     spent = "Paid."
     if releases[0].replayed:
-        spent = f"Nothing was spent: these are the stored answers{day}."
+        spent = f"Nothing was spent: these are the stored answers{day_of(releases[0])}."
     show_releases(releases, as_json=as_json, charged=f"{spent} {remaining}.")
     talk(*said)
 
@@ -188,8 +187,6 @@ def _released(
     spec: PlanFile, ledger: str | Path, table: Reader | None, *, fresh: bool, stored: bool
 ) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
-    from sfumato.publishing.publisher import CommandPublisher
-
     budget = spec.budget
     rows = source_of(spec, table)
     publisher = CommandPublisher(
@@ -260,18 +257,7 @@ def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
     """
     if all_labels:
         _require_screen(as_json=as_json)
-    assert table.file is not None  # click requires it
-    needs: list[tuple[str, Needs]] | None = None
-    if table.file.suffix.lower() == ".toml":
-        if table != TableSettings(table.file):
-            raise UsageError(
-                "options of a file with a plan", "the plan says so itself", "Leave them out"
-            )
-        rows, needs = _of_plan(table.file)
-    else:
-        rows = _of_file(table)
-        if rows.unit.by_cell:
-            needs = _in_cells(rows)
+    rows, needs = _of_file(table)
     with scanning() as progress:
         losses = checked(rows, needs, progress, all_labels=all_labels)
     if as_json:
@@ -310,28 +296,29 @@ def _advise(rows: Source, needs: list[tuple[str, Needs]] | None) -> None:
         prose(f"\nTo publish how much a limit leaves out, {how}.")
 
 
-def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
-    """The source of a plan, and the title and needs of each of its questions."""
-    spec = read_plan(path)
-    domain = domain_of(spec)
-    rows = source_of(spec)
-    plan = spec.plan().settled(domain)
-    plan.require_unit(rows.unit)
-    return rows, needs_to_check(plan, domain, rows.unit)
+def _of_file(table: TableSettings) -> tuple[Source, list[tuple[str, Needs]] | None]:
+    """The source of a plan or of a file, and the title and needs of each question about it.
 
-
-def _of_file(table: TableSettings) -> Source:
-    """The source of a file, of which at least one axis is declared."""
+    None: what holds of the axes alone.
+    """
+    assert table.file is not None  # click requires it
+    if table.file.suffix.lower() == ".toml":
+        if table != TableSettings(table.file):
+            raise UsageError(
+                "options of a file with a plan", "the plan says so itself", "Leave them out"
+            )
+        spec = read_plan(table.file)
+        rows = source_of(spec)
+        plan = spec.plan().settled(rows.domain)
+        plan.require_unit(rows.unit)
+        return rows, needs_to_check(plan, rows.domain, rows.unit)
     if not table.axes:
         raise UsageError(
             f"a check of {table.file}",
             "it names no axis",
             "Write --axis age=0..100 or --axis kind=a,b",
         )
-    return table.source(table.domain())
-
-
-def _in_cells(rows: Source) -> list[tuple[str, Needs]]:
-    """The table of all axes: limits by cell hold in its cells."""
-    table = Histogram(tuple(rows.domain))
-    return [(table.title, table.needs(rows.domain))]
+    rows = table.source(table.domain())
+    # Limits by cell hold in the cells of the table of all axes.
+    cells = Histogram(tuple(rows.domain))
+    return rows, [(cells.title, cells.needs(rows.domain))] if rows.unit.by_cell else None

@@ -24,9 +24,11 @@ from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_captions, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
+from sfumato.data import Source, source
 from sfumato.data.options import NOTHING_STATED, StatedOptions
 from sfumato.domain import Axis, Condition, Domain, conditions_of
 from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.ledger import written
 from sfumato.privacy import (
     Neighbours,
     Unit,
@@ -35,12 +37,11 @@ from sfumato.privacy import (
     stated_total,
     unit_within,
 )
+from sfumato.publishing.publisher import CommandPublisher, Publisher
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sfumato.data import Source
-    from sfumato.publishing.publisher import Publisher
     from sfumato.reports.page import Item
 
 
@@ -133,7 +134,9 @@ class AnswerFiles(msgspec.Struct, frozen=True):
         """
         said = []
         if self.out is not None:
-            save_all(releases, self.out)
+            made_folder(self.out)
+            for number, release in enumerate(releases, 1):
+                release.save(self.out / _numbered(number, release, ".json"))
             page = f"a page of all that is there: sfumato report {self.out}/*.json"
             said.append(f"Saved {several(len(releases), 'release')} in {self.out}; {page}")
         if self.csv is not None:
@@ -166,21 +169,6 @@ def _write_each(
         write(release, path / _numbered(number, release, "" if is_family else ending))
 
 
-def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
-    """Save releases as numbered JSON files, and return their paths.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be made, or a file in it cannot be written.
-    """
-    made_folder(folder)
-    return [
-        release.save(folder / _numbered(number, release, ".json"))
-        for number, release in enumerate(releases, 1)
-    ]
-
-
 def _numbered(number: int, release: Release, ending: str) -> str:
     return f"{number:02d}-{file_name(release.title)}{ending}"
 
@@ -202,6 +190,13 @@ def paid() -> Iterator[None]:
     except SfumatoError as error:
         error.add_note(STORED)
         raise
+
+
+SHARED = (
+    " Every command without --account spends from it. For a table about other persons, open "
+    "another: --account NAME."
+)
+"""What is said where an account was not named."""
 
 
 # --- publishing -----------------------------------------------------------------------------------
@@ -291,8 +286,6 @@ class TableSettings(msgspec.Struct, frozen=True):
 
     def source(self, domain: Domain) -> Source:
         """FILE, bounded for each person."""
-        from sfumato.data import source
-
         return source(
             self.file,
             domain,
@@ -361,22 +354,25 @@ def publish(
     """
     forms = forms or Forms()
     question = msgspec.structs.replace(question, **settings.paid.captions())
-    if settings.plot is not None:
-        _require_picture(type(question))
+    if settings.plot is not None and answer_of(type(question)).plot is Release.plot:
+        raise UsageError(
+            f"--plot of a {type(question).__name__}",
+            "its answer has no picture",
+            "Leave --plot out",
+        )
     settings.files.require([question], settings.table.file)
     settings.paid.require_cost()
     source = settings.table.source(domain)
     answer, remaining = _released(settings, source, question)
     with paid():
-        said = _write_files(settings, answer, forms)
-    spent = f"Nothing was spent: this is the stored answer{day_of(answer)}. "
-    spent = spent if answer.replayed else ""
-    show_releases(
-        [answer],
-        as_json=settings.as_json,
-        charged=f"{spent}{remaining}.{_shared(settings.paid.account)}",
-        frame_of=forms.frame,
-    )
+        said = settings.files.write([answer], forms)
+        said += picture_of(answer.plot, settings.plot) + forms.write_others(answer)
+    charged = f"{remaining}."
+    if answer.replayed:
+        charged = f"Nothing was spent: this is the stored answer{day_of(answer)}. {charged}"
+    if settings.paid.account == DEFAULT_ACCOUNT:
+        charged += SHARED
+    show_releases([answer], as_json=settings.as_json, charged=charged, frame_of=forms.frame)
     talk(*said)
     return answer
 
@@ -387,19 +383,8 @@ def day_of(answer: Release) -> str:
     return f" of {receipt.as_of}" if receipt is not None and receipt.as_of else ""
 
 
-def _write_files(settings: PublishSettings, answer: Release, forms: Forms) -> list[str]:
-    """Write all files of an answer; return what to say of them."""
-    said = settings.files.write([answer], forms)
-    if settings.plot is not None:
-        save_picture(answer.plot, settings.plot)
-        said.append(f"Plot: {settings.plot}")
-    return said + forms.write_others(answer)
-
-
 def remaining_of(publisher: Publisher) -> str:
     """What remains for whoever publishes, and of whose budget."""
-    from sfumato.ledger import written
-
     account = publisher.account
     most = "at most " if account.by_curves else ""
     left = most + written(account.rule, publisher.ledger.left(account.name))
@@ -410,20 +395,8 @@ def remaining_of(publisher: Publisher) -> str:
     return f"Remaining for you in account {account.name!r}: {left} (for all its spenders: {of_all})"
 
 
-def _shared(account: str) -> str:
-    """A warning where an account was not named."""
-    if account != DEFAULT_ACCOUNT:
-        return ""
-    return (
-        " Every command without --account spends from it. For a table about other persons, open "
-        "another: --account NAME."
-    )
-
-
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:
     """The answer, and what remains of the account afterwards."""
-    from sfumato.publishing.publisher import CommandPublisher
-
     paid = settings.paid
     budget = None
     if paid.budget is not None:
@@ -444,16 +417,13 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
         return answer, remaining_of(publisher)
 
 
-def _require_picture(kind: type[Question[R]]) -> None:
-    """Refuse --plot for an answer that cannot be drawn: before it is paid for."""
-    if answer_of(kind).plot is Release.plot:
-        raise UsageError(
-            f"--plot of a {kind.__name__}", "its answer has no picture", "Leave --plot out"
-        )
+def picture_of(draw: Callable[[], Axes], path: Path | None) -> list[str]:
+    """Draw the picture of ``--plot``, if it is asked for; return what to say of it.
 
-
-def save_picture(draw: Callable[[], Axes], path: Path) -> None:
-    """Write what is drawn to a file. The ending of its name sets the format."""
+    The ending of the file's name sets the format.
+    """
+    if path is None:
+        return []
     from sfumato.charts import style
 
     try:
@@ -462,5 +432,5 @@ def save_picture(draw: Callable[[], Axes], path: Path) -> None:
         # The error is raised below, outside this block, so that it carries no frame of the drawing.
         obstacle = "the file cannot be written"
     else:
-        return
+        return [f"Plot: {path}"]
     raise DataError(f"drawing to {path}", obstacle, "Choose a path that can be written")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import click
@@ -414,8 +415,11 @@ def _option(
         option_name = f"{option_name}/--no-{option_name[2:]}"
     repeated: dict[str, object] = {}
     if form.several or form.gather is not None:
-        gather = _gathering(form.gather or _joined)
-        repeated = {"multiple": True, "default": (), "callback": gather}
+        # The lists of a repeated option are joined.
+        gather = form.gather or (lambda lists: tuple(chain.from_iterable(lists)))
+        # An option that is left out has no value.
+        taken = {"callback": lambda _, __, texts: gather(texts) if texts else None}
+        repeated = {"multiple": True, "default": (), **taken}
     return GroupedOption(
         [option_name, name],
         group=QUESTION,
@@ -442,18 +446,6 @@ def _help(hint: str, field: FieldInfo | None) -> str:
     if "[default: " in hint or not isinstance(default, str | int | float | Fraction):
         return hint
     return f"{hint}  [default: {default}]".strip()
-
-
-def _gathering(
-    gather: Callable[[tuple[str, ...]], object],
-) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], object]:
-    """Return what makes one value of a repeated option; an option that is left out has none."""
-    return lambda _, __, texts: gather(texts) if texts else None
-
-
-def _joined(lists: Sequence[Sequence[object]]) -> tuple[object, ...]:
-    """Join the lists of a repeated option."""
-    return tuple(value for values in lists for value in values)
 
 
 # --- what the docstring says ---

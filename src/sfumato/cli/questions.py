@@ -8,7 +8,7 @@ numeric columns of one file. ``sfumato tables``: several tables of one file that
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
 import click
 
@@ -22,11 +22,8 @@ from sfumato.questions.clustering.kmeans import Method
 from sfumato.questions.persons import Persons
 from sfumato.questions.persons.measured import Of
 from sfumato.questions.quantiles import Quantiles
-from sfumato.questions.tables import Tables
+from sfumato.questions.tables import Tables, TablesRelease
 from sfumato.questions.tables.totals import plain_totals
-
-if TYPE_CHECKING:
-    from sfumato.questions.tables import TablesRelease
 
 CLUSTER = Wording(
     text="""Publish the centres and sizes of clusters of the rows of FILE, by k-means.

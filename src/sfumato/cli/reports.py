@@ -19,6 +19,7 @@ from sfumato.cli.options import DEFAULT_LEDGER, LEDGER, json_option
 from sfumato.cli.output import emit_json, prose, say, scanning, talk
 from sfumato.cli.paths import NewFile, NewFolder, require_unread, saved
 from sfumato.errors import BudgetExceeded, DataError, UsageError, missing_file
+from sfumato.ledger import open_ledger
 
 if TYPE_CHECKING:
     from sfumato.audit import Finding
@@ -208,7 +209,6 @@ def verify(release: Path, ledger: str | Path, key: str | None, as_json: bool) ->
     It is compared with the ledger that was charged for it, or its signature is checked with the
     custodian's public key. Exit code 4 means that it was changed, or is not in the ledger.
     """
-    from sfumato.ledger import open_ledger
     from sfumato.publishing.verifying import verify as compare
     from sfumato.publishing.verifying import verify_signature
 

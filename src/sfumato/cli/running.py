@@ -13,14 +13,19 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import click
 
-from sfumato.cli.commands import ReaderLeft, cli
-
-if TYPE_CHECKING:
-    from sfumato.errors import DataError
+from sfumato.cli.commands import ReaderLeft, cli, in_parts
+from sfumato.errors import (
+    DataError,
+    InternalError,
+    SfumatoError,
+    SfumatoWarning,
+    place_of,
+    printable,
+)
 
 # The exit codes that shells give to a program that a signal has ended.
 ERROR = "Error:"
@@ -56,14 +61,15 @@ def run(args: list[str]) -> int:
         0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato, 130 interrupted, 141 if
         whoever read stdout has left, as `head` does.
     """
-    from sfumato.errors import InternalError, SfumatoError
-
     try:
         with _warnings_as_messages():
             outcome: object = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
         code = outcome if isinstance(outcome, int) else 0
     except click.exceptions.Abort:
-        _say_interrupted()
+        _tell(
+            "Stopped. A charge that was made stands: "
+            "run the same command again, and it goes on without paying twice."
+        )
         code = INTERRUPTED
     except click.ClickException as error:
         code = _show_refusal(args, error)
@@ -79,15 +85,14 @@ def run(args: list[str]) -> int:
             code = _show_error(args, str(refusal), refusal, refusal.exit_code)
         else:
             # The text of an unforeseen error may quote a value of the data, so it is not printed.
-            code = _show_error(args, _bug(error), error, InternalError.exit_code)
+            bug = f"A bug in Sfumato: {place_of(error)}. Please report this line; it holds no data."
+            code = _show_error(args, bug, error, InternalError.exit_code)
     return code
 
 
 @contextmanager
 def _warnings_as_messages() -> Iterator[None]:
     """Say our own warnings as messages, without the line of code that Python adds."""
-    from sfumato.errors import SfumatoWarning
-
     with warnings.catch_warnings():
         warnings.simplefilter("always", SfumatoWarning)
         show = warnings.showwarning
@@ -111,8 +116,6 @@ def _warnings_as_messages() -> Iterator[None]:
 
 def _unprintable(error: Exception) -> DataError | None:
     """The error of an output that cannot be written, such as a file on a full disk."""
-    from sfumato.errors import DataError
-
     frames = traceback.walk_tb(error.__traceback__)
     printed = any(frame.f_code.co_name in PRINTING for frame, _ in frames)
     if not printed or not isinstance(error, OSError):
@@ -123,13 +126,6 @@ def _unprintable(error: Exception) -> DataError | None:
         "printing the output",
         error.strerror or "it cannot be written",
         "Print to another place; what was paid for is stored, and costs nothing again",
-    )
-
-
-def _say_interrupted() -> None:
-    _tell(
-        "Stopped. A charge that was made stands: "
-        "run the same command again, and it goes on without paying twice."
     )
 
 
@@ -149,16 +145,12 @@ def _show_refusal(args: list[str], error: click.ClickException) -> int:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         click.echo(error.format_message(), err=True)
         return error.exit_code
-    from sfumato.cli.commands import in_parts
-
     refusal = in_parts(error, args)
     return _show_error(args, str(refusal), refusal, error.exit_code)
 
 
 def _show_error(args: list[str], message: str, error: Exception, code: int) -> int:
     """Print an error with its notes, as text or with --json as JSON, and return its exit code."""
-    from sfumato.errors import printable
-
     notes = list(getattr(error, "__notes__", []))
     if "--json" in args:
         import json
@@ -175,13 +167,6 @@ def _show_error(args: list[str], message: str, error: Exception, code: int) -> i
     for note in notes:
         _tell(printable(note))
     return code
-
-
-def _bug(error: Exception) -> str:
-    """The message for an unforeseen error: where it happened, and nothing that it says."""
-    from sfumato.errors import place_of
-
-    return f"A bug in Sfumato: {place_of(error)}. Please report this line; it holds no data."
 
 
 T = TypeVar("T")

@@ -19,6 +19,7 @@ from typing import Literal, SupportsFloat, TextIO
 import click
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
@@ -43,9 +44,9 @@ from sfumato.cli.options import (
 from sfumato.cli.output import plain_json, talk
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.paths import NewFile, Picture
-from sfumato.cli.publishing import PaidSettings, save_picture
+from sfumato.cli.publishing import PaidSettings, picture_of
 from sfumato.cli.running import StopRequest
-from sfumato.data import steps
+from sfumato.data import source, steps
 from sfumato.data.options import NO_OPTIONS, StatedOptions, file_options
 from sfumato.data.steps import Arrival, StepColumns
 from sfumato.domain import Axis, Categories, Domain, Interval, Listed
@@ -137,7 +138,13 @@ class StreamSettings(PaidSettings, frozen=True):
     def _horizon(self) -> int | Calendar | tuple[str, ...] | None:
         """How many steps there are, or which; None for any number."""
         if self.steps is not None:
-            return self._named_steps(self.steps)
+            if (self.first, self.last, self.horizon) != (None, None, None):
+                raise UsageError(
+                    "--steps",
+                    "it names all steps, and other options name them as well",
+                    "Leave --from, --to, --horizon out",
+                )
+            return tuple(name.strip() for name in self.steps.split(","))
         if self.first is None:
             if self.last is not None:
                 raise UsageError(
@@ -156,19 +163,8 @@ class StreamSettings(PaidSettings, frozen=True):
             "Write --from 2013-01-01 --to 2013-12-31",
         )
 
-    def _named_steps(self, steps: str) -> tuple[str, ...]:
-        if (self.first, self.last, self.horizon) != (None, None, None):
-            raise UsageError(
-                "--steps",
-                "it names all steps, and other options name them as well",
-                "Leave --from, --to, --horizon out",
-            )
-        return tuple(name.strip() for name in steps.split(","))
-
     def publisher(self) -> Publisher:
         """A publisher whose source gives the stream its title; the rows come by pushes."""
-        from sfumato.data import source
-
         axes: dict[str, Axis] = {"step": Interval(0, 1)}
         if self.step is not None and self.by is not None:
             axes |= parse_axes((self.by,))
@@ -190,8 +186,6 @@ class StreamSettings(PaidSettings, frozen=True):
         """The file, which names the source, so that two files cannot share a key unnoticed."""
         if not self.from_stdin:
             return self.file
-        import pyarrow as pa
-
         names = {*axes, *([self.person] if self.person else [])}
         return pa.table({name: pa.array([], pa.string()) for name in names})
 
@@ -274,12 +268,12 @@ class StreamInput:
         self.calendar = calendar
         self.follow = follow
         # The clock is read once, before any row: a step that ends later may lack rows.
-        self.n_over = self._steps_over() if until is None else self._index_of(until) + 1
-
-    def _steps_over(self) -> int:
-        if self.calendar is None or self.columns is None:
-            return 0
-        return self.calendar.over(dt.datetime.now())
+        if until is not None:
+            self.n_over = self._index_of(until) + 1
+        elif calendar is None or columns is None:
+            self.n_over = 0
+        else:
+            self.n_over = calendar.over(dt.datetime.now())
 
     def _index_of(self, until: str) -> int:
         index = None if self.calendar is None else self.calendar.place(until)
@@ -577,14 +571,8 @@ def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[s
     if save is None and plot is None:
         return []
     release = opened.history()
-    said = []
-    if save is not None:
-        release.save(save)
-        said.append(f"Saved: {save}")
-    if plot is not None:
-        save_picture(release.plot, plot)
-        said.append(f"Plot: {plot}")
-    return said
+    said = [] if save is None else [f"Saved: {release.save(save)}"]
+    return said + picture_of(release.plot, plot)
 
 
 def _publish_steps(

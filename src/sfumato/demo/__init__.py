@@ -11,24 +11,6 @@ from pathlib import Path
 
 from sfumato.domain import Categories, Domain, Interval, Keys
 
-CARRIERS = (
-    "9E",
-    "AA",
-    "AS",
-    "B6",
-    "DL",
-    "EV",
-    "F9",
-    "FL",
-    "HA",
-    "MQ",
-    "OO",
-    "UA",
-    "US",
-    "VX",
-    "WN",
-    "YV",
-)
 CARRIER_NAMES = {
     "9E": "Endeavor Air",
     "AA": "American Airlines",
@@ -60,13 +42,6 @@ DISTANCES = {
     "LAX": 2475,
     "SFO": 2586,
 }
-# Large and medium hubs of the Federal Aviation Administration, as it published them for 2013.
-_HUBS = """
-    ABQ ANC ATL AUS BDL BNA BOS BUF BUR BWI CLE CLT CMH CVG DAL DCA DEN DFW DTW EWR FLL HNL HOU IAD
-    IAH IND JAX JFK LAS LAX LGA MCI MCO MDW MEM MIA MKE MSP MSY OAK OGG OMA ONT ORD PBI PDX PHL PHX
-    PIT RDU RSW SAN SAT SEA SFO SJC SJU SLC SMF SNA STL TPA
-"""
-AIRPORTS = tuple(_HUBS.split())
 _ISO_3166 = """
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR
     BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ
@@ -102,7 +77,7 @@ def flights_domain() -> Domain:
     24
     """
     return Domain(
-        carrier=Categories(CARRIERS),
+        carrier=Categories(list(CARRIER_NAMES)),
         origin=Categories(("EWR", "JFK", "LGA")),
         dest=Keys(),
         month=Interval(1, 13, step=1),

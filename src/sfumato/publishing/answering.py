@@ -50,6 +50,7 @@ from sfumato.answers import (
 )
 from sfumato.basics import DeferredClass
 from sfumato.data import Source, snapshot
+from sfumato.data.reader import Progress
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold
@@ -68,7 +69,6 @@ from sfumato.publishing.plan import Plan
 from sfumato.random.bits import Bits, of_charge
 
 if TYPE_CHECKING:
-    from sfumato.data.reader import Progress
     from sfumato.questions.counters.question import Counter, Settled
     from sfumato.questions.persons import PersonsRelease
 else:

@@ -41,7 +41,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,14 +50,12 @@ from sfumato.basics import renewed_in_children
 from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.priorities import ChosenBy, chosen_by
+from sfumato.data.reader import Progress
 from sfumato.domain import Cube, Domain, Lattice, LatticeAxis
 from sfumato.errors import DataError, InternalError
 from sfumato.mechanisms import KeyRule
 from sfumato.privacy import StackedNorm
 from sfumato.random.bits import Bits
-
-if TYPE_CHECKING:
-    from sfumato.data.reader import Progress
 
 
 class _CachedCube(NamedTuple):

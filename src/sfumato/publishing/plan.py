@@ -124,26 +124,15 @@ def read_weights(given: object, questions: Sequence[AnyQuestion]) -> Weights:
     )
 
 
-def check_word(value: object, name: str, words: object) -> None:
-    """Refuse a word that is none of those listed."""
-    known: tuple[str, ...] = get_args(words)
-    if not is_one_of(value, known):
-        raise UsageError(
-            f"{name} = {shown(value)}",
-            f"it is unknown; {nearest(value, known)}",
-            f'Write {name}="{known[0]}"',
-        )
-
-
 MOST_ROWS = 10**15  # of a guess
 
 
-def check_rows(rows: object) -> None:
-    """Refuse a guess of the number of rows that is none."""
+def check_rows(rows: object) -> object:
+    """Return a guess of the number of rows, or refuse what is none."""
     if rows is None:
-        return
+        return rows
     if isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows <= MOST_ROWS:
-        return
+        return rows
     raise UsageError(
         "rows",
         "your guess of the number of rows is a whole number from 0 to 10^15",
@@ -288,10 +277,12 @@ def family_of(
     _require_common_bins(histograms, domain)
     bins: dict[str, AxisBins] = {}
     width: dict[str, float] = {}
+    names: dict[str, str] = {}
     for histogram in histograms:
         intervals = _intervals(histogram, domain)
         bins |= _given(by_axis(histogram.bins, intervals))
         width |= _given(widths_by_axis(histogram.width, intervals))
+        names |= histogram.label_names or {}
     # The same axis may be given bins in one histogram and a width in another.
     widths_alone = {name: size for name, size in width.items() if name not in bins}
     return tables.Tables(
@@ -301,7 +292,7 @@ def family_of(
         weights=None if weights is None or len(set(weights)) == 1 else list(weights),
         heading=_heading(histograms),
         measured_in=_units(histograms, domain) or UNSET,
-        label_names=_label_names(histograms) or UNSET,
+        label_names=names or UNSET,
     )
 
 
@@ -371,14 +362,6 @@ def _units(histograms: Sequence[Histogram], domain: Domain) -> dict[str, str]:
             given = dict.fromkeys(_intervals(histogram, domain), given)
         units |= given
     return units
-
-
-def _label_names(histograms: Sequence[Histogram]) -> dict[str, str]:
-    """Return the names of labels for people, of all histograms."""
-    names: dict[str, str] = {}
-    for histogram in histograms:
-        names |= histogram.label_names or {}
-    return names
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -709,16 +692,18 @@ def _no_question(given: object, obstacle: str) -> UsageError:
 def _read_word(name: str, words: object) -> Reader:
     """Return what reads an option that is one of a few words."""
 
+    known: tuple[str, ...] = get_args(words)
+
     def read(given: object, _: Sequence[AnyQuestion]) -> object:
-        check_word(given, name, words)
+        if not is_one_of(given, known):
+            raise UsageError(
+                f"{name} = {shown(given)}",
+                f"it is unknown; {nearest(given, known)}",
+                f'Write {name}="{known[0]}"',
+            )
         return given
 
     return read
-
-
-def _read_rows(given: object, _: Sequence[AnyQuestion]) -> object:
-    check_rows(given)
-    return given
 
 
 def _read_adds_up(given: object, _: Sequence[AnyQuestion]) -> object:
@@ -735,7 +720,7 @@ _OPTIONS: Mapping[str, Reader] = {
     "weights": read_weights,
     "minimise": _read_word("minimise", Minimised),
     "noise": _read_word("noise", PlanNoise),
-    "rows": _read_rows,
+    "rows": lambda given, _: check_rows(given),
     "adds_up": _read_adds_up,
 }
 """How the options of a plan are read."""

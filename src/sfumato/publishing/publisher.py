@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypedDict, TypeVar, Unpac
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked
+from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked, to_bytes
 from sfumato.basics import Deferred, DeferredClass, Exactly
 from sfumato.data import Source
-from sfumato.data.reader import OPENING
+from sfumato.data.reader import OPENING, Progress
 from sfumato.errors import (
     DataError,
     UsageError,
@@ -48,7 +48,6 @@ from sfumato.random.bits import current
 
 if TYPE_CHECKING:
     from sfumato.data.losses import Check
-    from sfumato.data.reader import Progress
     from sfumato.publishing import stream as streams
     from sfumato.publishing.stream import Stream
     from sfumato.questions.counters.question import Counter, CounterPreview
@@ -561,7 +560,7 @@ class Publisher:
                 stream_hash(self._account.name, self.source, counter, settled, noise),
                 money,
                 counter.title[:LONGEST_NOTE],
-                spec=streams.spec(opening),
+                spec=to_bytes(opening),
                 state=streams.first_state(settled),
                 secret=secrets.token_bytes(32),
                 binding=self._account.binding,

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers import UNREADABLE, Captions, error_probability, from_bytes, to_bytes
+from sfumato.answers import UNREADABLE, Captions, error_probability, from_bytes
 from sfumato.basics import renewed_in_children, several
 from sfumato.data.steps import Arrival
 from sfumato.errors import (
@@ -70,11 +70,6 @@ class Opening(msgspec.Struct, frozen=True):
     charged: str
     source: str
     captions: Captions | msgspec.UnsetType = msgspec.UNSET
-
-
-def spec(opening: Opening) -> bytes:
-    """Encode what is stored with the charge."""
-    return to_bytes(opening)
 
 
 def first_state(settled: Settled) -> bytes:
