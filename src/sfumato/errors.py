@@ -342,7 +342,9 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
             failure = SystemExit(error.code if status else 1)
         except BaseException as error:
             # Arguments that do not fit the function at all are an error of its caller.
-            failure = misfit(function, args, named, error) or InternalError(_fault(error))
+            failure = misfit(function, args, named, error) or InternalError(
+                f"A fault of ours: {place_of(error)}. Please report this line; it holds no data."
+            )
         # Outside the except block, so that Python adds no context again.
         del args, named
         bare(failure)
@@ -549,10 +551,6 @@ def _as_written(first: Sequence[str], others: Sequence[str], needed: Sequence[st
     by_place = [word for word in first if word in needed] or list(first[:1])
     by_name = [f"{word}=..." for word in (*first, *others) if word not in by_place]
     return ", ".join([*by_place, *by_name[:4], *(["..."] if len(by_name) > 4 else [])])
-
-
-def _fault(error: BaseException) -> str:
-    return f"A fault of ours: {place_of(error)}. Please report this line; it holds no data."
 
 
 def bare(error: BaseException) -> None:

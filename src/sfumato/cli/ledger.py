@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.basics import several
+from sfumato.basics import several, write_bytes
 from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
     LEDGER,
@@ -26,7 +26,7 @@ from sfumato.cli.options import (
     opened,
 )
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
-from sfumato.cli.paths import NewFile, write_text
+from sfumato.cli.paths import NewFile
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import (
     Account,
@@ -495,7 +495,7 @@ def export(out: Path | None, ledger: str | Path, as_json: bool) -> None:
     if out is None:
         click.echo(plain_json(text))
     else:
-        write_text(out, text + "\n")
+        write_bytes(out, f"{text}\n".encode())
         talk(f"Exported: {out}")
 
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import click
 
 from sfumato.answers import Release, discover, load
-from sfumato.basics import DATABASE, is_database, is_folder, several, write_bytes
+from sfumato.basics import DATABASE, is_database, is_folder, several
 from sfumato.cli.output import talk
 from sfumato.data.addresses import Address, read
 from sfumato.data.readers.files import files_of, is_local, local
@@ -240,11 +240,6 @@ def _is_found(path: Path, ending: str, source: Path, files: Sequence[Path]) -> b
     name = path.name if is_file else f"01-answer{ending}"
     is_beside = folder in {file.parent.resolve() for file in files}
     return is_beside and not source.exists() and fnmatch(name, source.name)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file. A failure at this point, such as a full disk, is a DataError, too."""
-    write_bytes(path, text.encode())
 
 
 def _folder_obstacle(folder: Path) -> str | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.answers import Needs, Preview, Release
+from sfumato.answers import Needs, Preview
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,
@@ -173,7 +173,25 @@ def release(
     files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
     require_unread("--report", page, [plan, *files_read(spec.source.path)])
     with engine.opened(spec.source.path) as table:
-        releases, remaining = _released(spec, ledger, table, fresh=fresh, stored=stored)
+        publisher = CommandPublisher(
+            source_of(spec, table),
+            ledger=opened_to_charge(ledger),
+            account=spec.budget.account,
+            budget=spec.budget.total,
+            ceiling=spec.budget.most,
+        )
+        with publisher, scanning() as progress:
+            releases = publisher.release(
+                spec.plan(),
+                key=spec.release.key,
+                fresh=fresh,
+                stored=stored,
+                progress=progress,
+                epsilon=spec.release.epsilon,
+                delta=spec.release.delta,
+                rho=spec.release.rho,
+            )
+            remaining = remaining_of(publisher)
     with paid():
         said = files.write(releases, Forms()) + page_of(releases, page)
     spent = "Paid."
@@ -181,33 +199,6 @@ def release(
         spent = f"Nothing was spent: these are the stored answers{day_of(releases[0])}."
     show_releases(releases, as_json=as_json, charged=f"{spent} {remaining}.")
     talk(*said)
-
-
-def _released(
-    spec: PlanFile, ledger: str | Path, table: Reader | None, *, fresh: bool, stored: bool
-) -> tuple[tuple[Release, ...], str]:
-    """The answers, and what remains of the account afterwards."""
-    budget = spec.budget
-    rows = source_of(spec, table)
-    publisher = CommandPublisher(
-        rows,
-        ledger=opened_to_charge(ledger),
-        account=budget.account,
-        budget=budget.total,
-        ceiling=budget.most,
-    )
-    with publisher, scanning() as progress:
-        releases = publisher.release(
-            spec.plan(),
-            key=spec.release.key,
-            fresh=fresh,
-            stored=stored,
-            progress=progress,
-            epsilon=spec.release.epsilon,
-            delta=spec.release.delta,
-            rho=spec.release.rho,
-        )
-        return releases, remaining_of(publisher)
 
 
 def source_of(spec: PlanFile, table: Reader | None = None) -> Source:

@@ -362,15 +362,33 @@ def publish(
         )
     settings.files.require([question], settings.table.file)
     settings.paid.require_cost()
-    source = settings.table.source(domain)
-    answer, remaining = _released(settings, source, question)
+    costs = settings.paid
+    budget = None
+    if costs.budget is not None:
+        budget = stated_total(costs.budget, "--budget", in_rho=costs.rho is not None)
+    publisher = CommandPublisher(
+        settings.table.source(domain),
+        ledger=opened_to_charge(costs.ledger),
+        account=costs.account,
+        budget=budget,
+    )
+    with publisher, scanning() as progress:
+        answer = publisher.release(
+            question,
+            epsilon=costs.epsilon,
+            delta=costs.delta,
+            rho=costs.rho,
+            fresh=settings.fresh,
+            stored=settings.stored,
+            progress=progress,
+        )
+        charged = f"{remaining_of(publisher)}."
     with paid():
         said = settings.files.write([answer], forms)
         said += picture_of(answer.plot, settings.plot) + forms.write_others(answer)
-    charged = f"{remaining}."
     if answer.replayed:
         charged = f"Nothing was spent: this is the stored answer{day_of(answer)}. {charged}"
-    if settings.paid.account == DEFAULT_ACCOUNT:
+    if costs.account == DEFAULT_ACCOUNT:
         charged += SHARED
     show_releases([answer], as_json=settings.as_json, charged=charged, frame_of=forms.frame)
     talk(*said)
@@ -393,28 +411,6 @@ def remaining_of(publisher: Publisher) -> str:
         one_more = " for one more answer" if account.by_curves else ""
         return f"Remaining in account {account.name!r}{one_more}: {left}"
     return f"Remaining for you in account {account.name!r}: {left} (for all its spenders: {of_all})"
-
-
-def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:
-    """The answer, and what remains of the account afterwards."""
-    paid = settings.paid
-    budget = None
-    if paid.budget is not None:
-        budget = stated_total(paid.budget, "--budget", in_rho=paid.rho is not None)
-    publisher = CommandPublisher(
-        source, ledger=opened_to_charge(paid.ledger), account=paid.account, budget=budget
-    )
-    with publisher, scanning() as progress:
-        answer = publisher.release(
-            question,
-            epsilon=paid.epsilon,
-            delta=paid.delta,
-            rho=paid.rho,
-            fresh=settings.fresh,
-            stored=settings.stored,
-            progress=progress,
-        )
-        return answer, remaining_of(publisher)
 
 
 def picture_of(draw: Callable[[], Axes], path: Path | None) -> list[str]:

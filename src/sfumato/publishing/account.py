@@ -58,6 +58,8 @@ class PublisherAccount:
         The measure in which the account counts.
     by_curves : bool
         Whether the account adds up divergences, and not amounts.
+    counts_events : bool
+        Whether its charges state what they draw: it adds up by curves, or may be widened to do so.
     total_by_curves : str
         What it then promises for all its answers together; else "".
     spender : str or None
@@ -116,11 +118,11 @@ class PublisherAccount:
         self.by_curves = account_now.by_curves
         self.total_by_curves = written(self.rule, account_now.total) if self.by_curves else ""
         # An account that may be widened later may have been so by the time of a charge.
-        self._counts_events = bool(account_now.terms)
+        self.counts_events = bool(account_now.terms)
 
     def renew(self) -> None:
         """Look whether an account that may be widened was: its measure and promise are others."""
-        if self._counts_events and not self.by_curves:
+        if self.counts_events and not self.by_curves:
             self._counts_as(self.now)
 
     @property
@@ -177,7 +179,7 @@ class PublisherAccount:
         return in_measure(self.ledger.left(self.name, self.spender), self.rule)
 
     def money(
-        self, used: Sequence[CentralMeasure], event: Event, choice: Choice | None = None
+        self, used: Sequence[CentralMeasure], event: Event | None, choice: Choice | None = None
     ) -> Money:
         """What several answers cost together, in the account's units, each rounded up.
 
@@ -185,12 +187,12 @@ class PublisherAccount:
         ----------
         used : sequence of measure
             What each of them costs.
-        event : Event
+        event : Event or None
             What they draw: an account by curves counts it, and takes costs of every measure.
         choice : Choice or None
             What was picked for their plan.
         """
-        if self.by_curves:
+        if event is not None and self.by_curves:
             return event.money
         if choice is not None:
             return choice.money(used, self.rule)
@@ -198,9 +200,9 @@ class PublisherAccount:
         charges = [charge(cost, self.rule) for cost in used]
         return sum(first for first, _ in charges), sum(second for _, second in charges)
 
-    def charged(self, money: Money, event: Event) -> str:
+    def charged(self, money: Money, event: Event | None) -> str:
         """Write a charge as receipts say it."""
-        if not self.by_curves:
+        if event is None or not self.by_curves:
             return written(self.rule, money)
         in_epsilon = written(self.rule, event.money)
         if not event.rho:
@@ -209,9 +211,7 @@ class PublisherAccount:
         return f"{in_epsilon}, {in_rho}" if any(event.money) else in_rho
 
     def payable(self, event: Event) -> str:
-        """Say how many answers that draw an event the account can pay now; "" of one by sums."""
-        if not self.by_curves:
-            return ""
+        """Say how many answers that draw an event the account, which is by curves, can pay now."""
         account = self.now
         number = account.composition.remaining_answers(account.state, event.money, event)
         said = f"account {self.name!r} can pay {number:,} such answers"
@@ -220,10 +220,6 @@ class PublisherAccount:
         sums = Sums(account.rule, account.total)
         by_sums = sums.remaining_answers(account.spent, event.money, event)
         return f"{said} (by sums {by_sums:,})"
-
-    def text_of(self, event: Event) -> str:
-        """The event of a charge as the ledger holds it; "" where the account never counts one."""
-        return str(event) if self._counts_events else ""
 
     @contextmanager
     def refusing_in_measure(self, money: Money) -> Iterator[None]:

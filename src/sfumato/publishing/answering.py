@@ -266,8 +266,8 @@ class PlannedRelease:
         What each question needs counted.
     money : tuple of two int
         The whole charge, in the account's units.
-    event : Event
-        What all answers draw, which accounts by curves count.
+    event : Event or None
+        What all answers draw, where the account counts it.
     noise : Bits
     captions : list of Captions or None
         The words for people of each question. They are no part of what is charged.
@@ -284,7 +284,7 @@ class PlannedRelease:
     used: list[CentralMeasure]
     needs: list[Needs]
     money: Money
-    event: Event
+    event: Event | None
     noise: Bits
     captions: list[Captions | None]
     label: str = ""

@@ -312,9 +312,11 @@ class Publisher:
         )
         if not isinstance(question, Question) or not isinstance(preview, Preview):
             return preview
+        if not self._account.by_curves:
+            return preview
         cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
-        payable = self._account.payable(question.event(self.source.domain, self.source.unit, cost))
-        return msgspec.structs.replace(preview, payable=payable) if payable else preview
+        event = question.event(self.source.domain, self.source.unit, cost)
+        return msgspec.structs.replace(preview, payable=self._account.payable(event))
 
     def check(
         self,
@@ -546,8 +548,8 @@ class Publisher:
         settled = counter.settle(self.source.domain, self.source.unit, cost)
         if captions is not None:
             captions.require(counter.title, settled.categories, self.source.domain)
-        event = settled.event
         self._account.renew()
+        event = settled.event if self._account.counts_events else None
         money = self._account.money([settled.cost], event)
         charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions
@@ -565,7 +567,7 @@ class Publisher:
                 secret=secrets.token_bytes(32),
                 binding=self._account.binding,
                 spender=self._account.spender,
-                event=self._account.text_of(event),
+                event="" if event is None else str(event),
             )
         # Only now, with the charge on disk, is there anything to push to.
         return streams.Stream(record, noise, self.ledger, captions, self.source.unit.person_called)
@@ -602,7 +604,9 @@ class Publisher:
             question.preview(domain, unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)
         ]
-        event = event_of(plan, domain, unit, costs, used, choice)
+        event = None
+        if self._account.counts_events:
+            event = event_of(plan, domain, unit, costs, used, choice)
         money = self._account.money(used, event, choice)
         # What could not be counted, answered and stored is refused here: its charge would be lost.
         needs = plan.needs_at(domain, unit, costs)
@@ -658,7 +662,7 @@ class Publisher:
                 binding=self._account.binding,
                 formerly=formerly,
                 spender=self._account.spender,
-                event=self._account.text_of(planned.event),
+                event="" if planned.event is None else str(planned.event),
                 place=place,
                 fresh=fresh and not is_named,
                 seed=self._answering.proposed_draws(planned).kept(),
