@@ -41,7 +41,7 @@ from sfumato.ledger import (
 )
 from sfumato.ledger.book import store_of
 from sfumato.ledger.entries import curves_of, spent_in_words, terms_in
-from sfumato.ledger.moving import Migrated, exported
+from sfumato.ledger.moving import exported
 from sfumato.ledger.moving import migrate as move
 from sfumato.ledger.store import Role
 from sfumato.privacy import (
@@ -428,28 +428,24 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
     Example:
       sfumato ledger migrate budget.db postgresql://host/database
     """
-    done, labels = _moved(source, target)
-    if as_json:
-        emit_json(dataclasses.asdict(done))
-        return
-    say(f"Moved {_contents(done)} to {labels[1]}")
-    talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
+    _move(source, target, as_json, upgraded=False)
 
 
-def _contents(done: Migrated) -> str:
-    """Say what was moved, as in "1 entry and 2 streams"."""
-    return f"{several(done.entries, 'entry')} and {several(done.streams, 'stream')}"
-
-
-def _moved(
-    source: str | Path, target: str | Path, *, upgraded: bool = False
-) -> tuple[Migrated, tuple[str, str]]:
-    """Move a ledger; return what was moved, and what the two ledgers are called."""
+def _move(source: str | Path, target: str | Path, as_json: bool, *, upgraded: bool) -> None:
+    """Move a ledger, and say what was moved."""
     with (
         closing(store_of(source, create=False)) as old,
         closing(store_of(target, create=True)) as new,
     ):
-        return move(old, new, upgraded=upgraded), (old.label, new.label)
+        done = move(old, new, upgraded=upgraded)
+        before = old.label
+        after = new.label
+    if as_json:
+        emit_json(({"upgraded": True} if upgraded else {}) | dataclasses.asdict(done))
+        return
+    contents = f"{several(done.entries, 'entry')} and {several(done.streams, 'stream')}"
+    say(f"{'Copied' if upgraded else 'Moved'} {contents} to {after}")
+    talk(f"Use it from now on. Nothing can be charged to {before} any more.")
 
 
 @ledger.command()
@@ -472,12 +468,7 @@ def upgrade(old: str | Path, new: str | Path, as_json: bool) -> None:
             say(f"Nothing to do: {book.label} is in the newest format.")
             talk(f"{new} was not written. Go on with the ledger as it is.")
             return
-    done, labels = _moved(old, new, upgraded=True)
-    if as_json:
-        emit_json({"upgraded": True, **dataclasses.asdict(done)})
-        return
-    say(f"Copied {_contents(done)} to {labels[1]}")
-    talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
+    _move(old, new, as_json, upgraded=True)
 
 
 @ledger.command()
@@ -646,23 +637,19 @@ def account(
         for known in accounts:
             say(known.described(cost))
         return
-    numbers = [
-        None if cost is None else known.remaining_answers(epsilon=epsilon, delta=delta, rho=rho)
-        for known in accounts
-    ]
-    described = zip(accounts, numbers, strict=True)
-    emit_json([_plain(known, number) for known, number in described])
-
-
-def _plain(known: Account, number: int | None) -> dict[str, object]:
-    """Return one account as JSON holds it."""
-    fields: dict[str, object] = {
-        "account": known.name,
-        "rule": known.rule,
-        "composition": "curves" if known.by_curves else "sum",
-        "total": written(known.rule, known.total),
-        "left": written(known.rule, known.remaining),
-        "protects": known.protects,
-        "data": known.data,
-    }
-    return fields if number is None else {**fields, "remaining_answers": number}
+    plain = []
+    for known in accounts:
+        fields: dict[str, object] = {
+            "account": known.name,
+            "rule": known.rule,
+            "composition": "curves" if known.by_curves else "sum",
+            "total": written(known.rule, known.total),
+            "left": written(known.rule, known.remaining),
+            "protects": known.protects,
+            "data": known.data,
+        }
+        if cost is not None:
+            number = known.remaining_answers(epsilon=epsilon, delta=delta, rho=rho)
+            fields["remaining_answers"] = number
+        plain.append(fields)
+    emit_json(plain)

@@ -35,6 +35,11 @@ from sfumato.privacy import (
 )
 from sfumato.publishing.divisions import Choice
 
+FORGETS = (
+    "This account is in memory, and forgets what it spent when the program ends. "
+    'Write ledger="sfumato.db" to keep it.'
+)
+
 
 class PublisherAccount:
     """One account of a ledger, opened for one source.
@@ -84,7 +89,8 @@ class PublisherAccount:
         self.ledger = _opened(ledger)
         self.lasts = ledger is not None
         if ledger is None:
-            _warn_that_it_forgets()
+            # Three levels up is whoever made the publisher. Whoever asks again spends again.
+            warn_once(FORGETS, stacklevel=3)
         self.name = "default" if account is None else account
         self.binding = Binding(source.unit.protects, source.name or "")
         self._total = total
@@ -264,13 +270,6 @@ def _other_measure(most: CentralMeasure, rule: str) -> UsageError:
         f"the account counts {KINDS[rule]}",
         "Write the ceiling as the budget is written",
     )
-
-
-def _warn_that_it_forgets() -> None:
-    """Say once that an account in memory forgets; every process that asks again spends again."""
-    forgets = "This account is in memory, and forgets what it spent when the program ends."
-    # Four levels up is whoever made the publisher.
-    warn_once(f'{forgets} Write ledger="sfumato.db" to keep it.', stacklevel=4)
 
 
 def _warn_of_another(ledger: Ledger, other: str, account: Account) -> None:

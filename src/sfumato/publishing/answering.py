@@ -150,10 +150,11 @@ class LeftOut:
         if not any(told.values()):
             return answer
         unit = answer.guarantee.unit
-        sentences = [
-            told.get(name) or _of_unknown_effect(limit_in_words(name, limit, unit.who))
-            for name, limit in unit.limits_kept.items()
-        ]
+        sentences = []
+        for name, limit in unit.limits_kept.items():
+            limited = limit_in_words(name, limit, unit.who)
+            unknown = f"{limited}, and how many rows that leaves out is not known."
+            sentences.append(told.get(name) or f"{unknown[:1].upper()}{unknown[1:]}")
         left_out = " ".join(sentences)
         further = answer.guarantee.counted.removeprefix(counted_rows(unit))
         counted = f"{counted_rows(unit, left_out)}{further}"
@@ -174,8 +175,9 @@ class LeftOut:
         for name, limit in unit.limits_kept.items():
             # The share of rows that a limit on rows keeps is another one beside limits by cell.
             is_alone = name != "rows_per_person" or not unit.by_cell
-            if is_alone and (about := _latest(known, name, cells)) is not None:
-                yield name, _quoted(about, limit)
+            about = [release for release in known if is_alone and _is_about(release, name, cells)]
+            if about:
+                yield name, _quoted(about[-1], limit)
 
     def _stored(self, label: str) -> list[PersonsRelease]:
         """Return stored answers about persons of this state of the data, in order of storing."""
@@ -210,18 +212,10 @@ def _may_be_about_persons(note: str) -> bool:
     return len(note) >= LONGEST_NOTE or ABOUT_PERSONS in note
 
 
-def _latest(
-    known: Sequence[PersonsRelease], limit: str, cells: Lattice | None = None
-) -> PersonsRelease | None:
-    """Return the latest answer about what a limit bounds, in the same cells."""
-    for release in reversed(known):
-        if release.measured.limit == limit and (cells is None or _is_about(release, cells)):
-            return release
-    return None
-
-
-def _is_about(release: PersonsRelease, cells: Lattice) -> bool:
-    """Tell whether an answer is about cells of the same axes."""
+def _is_about(release: PersonsRelease, limit: str, cells: Lattice | None) -> bool:
+    """Tell whether an answer is about what a limit bounds, in cells of the same axes, if any."""
+    if release.measured.limit != limit or cells is None:
+        return release.measured.limit == limit
     domain = release.domain_of_source()
     if release.spread is msgspec.UNSET or domain is None:
         return False
@@ -235,11 +229,6 @@ def _quoted(release: PersonsRelease, limit: int) -> str:
     if not sentence or receipt is None:
         return sentence
     return f"{sentence[:-1]} (entry {receipt.entry} of the ledger, {receipt.time[:10]})."
-
-
-def _of_unknown_effect(limited: str) -> str:
-    """Return what is said of a limit of which nothing is known, beside others."""
-    return f"{limited[:1].upper()}{limited[1:]}, and how many rows that leaves out is not known."
 
 
 def _promising(answer: R, **changes: object) -> R:
@@ -423,7 +412,12 @@ class Answering:
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         if self._source.same_rows and self.counting.queries > 1:
-            answers = [_assuming(answer, self._source.same_rows) for answer in answers]
+            answers = [
+                _promising(
+                    answer, assumptions=(*answer.guarantee.assumptions, self._source.same_rows)
+                )
+                for answer in answers
+            ]
         stated = self._left_out.stated(answers, planned.label, planned.noise)
         # A signature covers all that stands above, so it comes last.
         captioned = map(_captioned, stated, planned.captions)
@@ -457,11 +451,6 @@ def _captioned(answer: Release, captions: Captions | None) -> Release:
     if captions is None or captions == answer.captions:
         return answer
     return msgspec.structs.replace(answer, captions=captions)
-
-
-def _assuming(answer: Release, assumed: str) -> Release:
-    """Return an answer whose guarantee states one more assumption."""
-    return _promising(answer, assumptions=(*answer.guarantee.assumptions, assumed))
 
 
 def read_stored(hold: Hold, questions: Sequence[AnyQuestion]) -> list[Release]:

@@ -50,23 +50,14 @@ WISHES = {"accuracy": "accuracy", "weight": "weights"}
 """What a question's own table may say of its share: the field, and that of ``[release]``."""
 
 WORDS = {
-    "int": "a whole number",
-    "float": "a number with a point",
-    "str": "text in quotes",
-    "bool": "true or false",
-    "array": "a list in square brackets",
-    "object": "a table in braces",
+    "int": ("a whole number", "2"),
+    "float": ("a number with a point", "0.5"),
+    "str": ("text in quotes", '"..."'),
+    "bool": ("true or false", "true"),
+    "array": ("a list in square brackets", '["a", "b"]'),
+    "object": ("a table in braces", "{ ... }"),
 }
-"""What TOML calls things, by msgspec's names."""
-
-EXAMPLES = {
-    "int": "2",
-    "float": "0.5",
-    "str": '"..."',
-    "bool": "true",
-    "array": '["a", "b"]',
-    "object": "{ ... }",
-}
+"""What TOML calls things, and an example of each, by msgspec's names."""
 
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`(?: - at `\$\[([0-9]+)\])?")
 
@@ -210,7 +201,7 @@ def _misread(value: object, kind: object) -> str | None:
 
 
 def _in_words(kinds: str) -> str:
-    words = [WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null"]
+    words = [WORDS.get(kind, (kind,))[0] for kind in kinds.split(" | ") if kind != "null"]
     return ", or ".join(dict.fromkeys(words))
 
 
@@ -220,7 +211,7 @@ def _example(kind: object) -> str:
         from_plain(msgspec.UNSET, kind)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:
         if expected := _EXPECTED.match(str(error)):
-            return EXAMPLES.get(expected[1].split(" | ")[0], "...")
+            return WORDS.get(expected[1].split(" | ")[0], ("", "..."))[1]
     return "..."
 
 
