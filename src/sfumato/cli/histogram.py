@@ -158,8 +158,10 @@ def _least_epsilon(
     within = Within(float(positive(accuracy, "--accuracy")), confidence, wanted.simultaneous)
     unit = settings.table.unit()
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
-    sure = f"{100 * confidence:.10g}% confidence"
-    talk(f"The least cost for an accuracy of {accuracy} with {sure}: {cost}.")
+    talk(
+        f"The least cost for an accuracy of {accuracy} with {100 * confidence:.10g}% confidence: "
+        f"{cost}."
+    )
     return str(kind.level(cost))
 
 

@@ -79,8 +79,7 @@ def _say_replaced(path: Path, before: dict[Path, int]) -> None:
     if replaced:
         more = len(replaced) - MOST_NAMED
         others = f" and {several(more, 'more file')}" if more > 0 else ""
-        named = f"{', '.join(replaced[:MOST_NAMED])}{others}"
-        talk(f"Replaced what was there before: {named}")
+        talk(f"Replaced what was there before: {', '.join(replaced[:MOST_NAMED])}{others}")
 
 
 class NewFile(_Target):

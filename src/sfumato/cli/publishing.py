@@ -137,8 +137,10 @@ class AnswerFiles(msgspec.Struct, frozen=True):
             made_folder(self.out)
             for number, release in enumerate(releases, 1):
                 release.save(self.out / _numbered(number, release, ".json"))
-            page = f"a page of all that is there: sfumato report {self.out}/*.json"
-            said.append(f"Saved {several(len(releases), 'release')} in {self.out}; {page}")
+            said.append(
+                f"Saved {several(len(releases), 'release')} in {self.out}; a page of all that is "
+                f"there: sfumato report {self.out}/*.json"
+            )
         if self.csv is not None:
             _write_each(releases, self.csv, ".csv", forms.to_csv, families_are_folders=True)
             said.append(f"CSV: {self.csv}")
@@ -261,8 +263,10 @@ class TableSettings(msgspec.Struct, frozen=True):
         if not left_out:
             return ""
         (name, *_) = left_out
-        remedy = f"To count by {name} as well, ask in a plan, whose [source.where] leaves it in"
-        return f"--where {name}=... takes {name} out of the question. {remedy}."
+        return (
+            f"--where {name}=... takes {name} out of the question. To count by {name} as well, ask "
+            "in a plan, whose [source.where] leaves it in."
+        )
 
     def conditions(self, domain: Domain) -> dict[str, object] | None:
         """The conditions on rows that --where states."""

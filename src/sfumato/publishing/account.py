@@ -135,9 +135,11 @@ class PublisherAccount:
     def now(self) -> Account:
         """The account as it stands now, or as it will be opened."""
         if self._total is None:
-            opening = "give its budget to open it (command line: --budget 2)"
-            remedy = f"Name an account that exists, or {opening}"
-            return self.ledger.account(self.name, remedy=remedy)
+            return self.ledger.account(
+                self.name,
+                remedy="Name an account that exists, or give its budget to open it (command line: "
+                "--budget 2)",
+            )
         rule = rule_of(self._total)
         total = total_of(self._total)
         terms = stated_terms(self._total)
@@ -274,13 +276,11 @@ def _other_measure(most: CentralMeasure, rule: str) -> UsageError:
 
 def _warn_of_another(ledger: Ledger, other: str, account: Account) -> None:
     """Say once that another ledger in the folder has paid for the same data."""
-    spent = spent_in_words(account)
-    paid = f"account {account.name!r} there protects {account.protects}, and spent {spent}"
-    adds_up = "If these are the same persons, what they risk adds up"
     warn_once(
         f"A new account in {ledger.label}. Another ledger, {other!r}, is in the same folder: "
-        f"{paid}. "
-        f"{adds_up}; to go on with that ledger, name it (command line: --ledger {other}).",
+        f"account {account.name!r} there protects {account.protects}, and spent "
+        f"{spent_in_words(account)}. If these are the same persons, what they risk adds up; to go "
+        f"on with that ledger, name it (command line: --ledger {other}).",
         # Five levels up is whoever asked for the release.
         stacklevel=5,
     )

@@ -160,10 +160,12 @@ def warn_of_no_name(source: Source) -> None:
     """Say once that answers about a table in memory without a name are not found again."""
     if source.name is not None or not source.in_memory:
         return
-    again = "This table has no name, so whoever runs this again pays again"
-    remedy = 'Write sf.source(..., name="people"), and a new version= whenever its rows change.'
-    # Four levels up is whoever asked for the release: one is the wrapper that drops frames.
-    warn_once(f"{again}: its stored answers are not found. {remedy}", stacklevel=4)
+    warn_once(
+        "This table has no name, so whoever runs this again pays again: its stored answers are not "
+        'found. Write sf.source(..., name="people"), and a new version= whenever its rows change.',
+        # Four levels up is whoever asked for the release: one is the wrapper that drops frames.
+        stacklevel=4,
+    )
 
 
 # --- the publisher --------------------------------------------------------------------------------

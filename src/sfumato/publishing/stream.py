@@ -355,8 +355,8 @@ class Stream:
         return None if self.horizon is None else self.horizon - self.step
 
     def __repr__(self) -> str:
-        what = f"{self._settled.counter.title}; {self._settled.cost}"
-        return f"<Stream {self._steps.entry.key!r}: {what}>"
+        settled = self._settled
+        return f"<Stream {self._steps.entry.key!r}: {settled.counter.title}; {settled.cost}>"
 
     def __enter__(self) -> Stream:
         return self
@@ -490,8 +490,10 @@ class Stream:
             try:
                 self._catch_up()
             except LedgerError as error:
-                on_disk = f"Step {step.number:,} is on disk, and history() will show it"
-                error.add_note(f"{on_disk}: do not push it again without its name.")
+                error.add_note(
+                    f"Step {step.number:,} is on disk, and history() will show it: do not push it "
+                    "again without its name."
+                )
                 raise
 
     def _guarded(self, name: str, work: Work, tokens: list[bytes]) -> tuple[Step, bool]:
@@ -508,8 +510,9 @@ class Stream:
             place = place_of(error)
         # Raised outside the except block, so that the error above, which may quote values, is not
         # kept in __context__.
-        failed = f"A step failed: {place}. Please report this line; it holds no data."
-        raise InternalError(f"{failed} {AGAIN}")
+        raise InternalError(
+            f"A step failed: {place}. Please report this line; it holds no data. {AGAIN}"
+        )
 
     @without_frames
     def history(self) -> CounterRelease:
@@ -549,11 +552,11 @@ class Stream:
     def _check_horizon(self, number: int) -> None:
         horizon = self._mechanism.horizon
         if horizon is not None and number > horizon:
-            longer = "state a longer horizon, or None, from the start"
             raise UsageError(
                 f"step {number:,} of a stream",
                 f"its horizon of {several(horizon, 'step')} is reached",
-                f"Open another stream under another key, which pays anew, or {longer}",
+                "Open another stream under another key, which pays anew, or state a longer "
+                "horizon, or None, from the start",
             )
 
     def _check_order(self, number: int, name: str, last: str) -> None:
@@ -583,10 +586,10 @@ class Stream:
         """Return the step of the calendar that an event names, from 0 on."""
         step_index = self.step if event is None else calendar.place(event)
         if step_index is None or step_index >= len(calendar):
-            ends = f"from {calendar.name(0)} to {calendar.name(len(calendar) - 1)}"
             raise UsageError(
                 "an event outside the calendar",
-                f"it is none of the {len(calendar):,} steps {ends}",
+                f"it is none of the {len(calendar):,} steps from {calendar.name(0)} to "
+                f"{calendar.name(len(calendar) - 1)}",
                 "Name a step of the calendar; rows outside it count nowhere",
             )
         return step_index

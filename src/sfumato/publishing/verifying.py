@@ -82,9 +82,11 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     if to_bytes(stored) != to_bytes(release):
         return _differing(release, receipt, stored, ledger)
     if from_before_upgrade:
-        gives_away = "Its receipt is of version 0.1, and gives the size of the data file away"
-        advice = f"{gives_away}: publish the stored answer instead."
-        return Verdict(True, f"It is the answer stored under entry {number}. {advice}")
+        return Verdict(
+            True,
+            f"It is the answer stored under entry {number}. Its receipt is of version 0.1, and "
+            "gives the size of the data file away: publish the stored answer instead.",
+        )
     return Verdict(True, f"It is the answer stored under entry {number}, charged {receipt.moment}.")
 
 
@@ -107,15 +109,18 @@ def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledg
     """
     stored = with_person_called(stored, release.guarantee.unit.person_called)
     if _numbers(stored) != _numbers(release):
-        other = f"It differs from the answer that is stored under entry {receipt.entry}."
-        return Verdict(False, other)
+        return Verdict(
+            False, f"It differs from the answer that is stored under entry {receipt.entry}."
+        )
     entry = f"the answer stored under entry {receipt.entry}"
     own = receipt.signer and receipt.signer == ledger.signer()
     if own and valid(receipt.signer, receipt.signature, signed_part(release)):
         return Verdict(True, f"It is {entry}, charged {receipt.moment}, under words of its own.")
-    differs = "but its heading, units or names are not those that are stored"
-    advice = "Ask again with these words, from a ledger with a key: its signature covers them."
-    return Verdict(False, f"Its numbers are {entry}, {differs}. {advice}")
+    return Verdict(
+        False,
+        f"Its numbers are {entry}, but its heading, units or names are not those that are stored. "
+        "Ask again with these words, from a ledger with a key: its signature covers them.",
+    )
 
 
 def _stored(release: Release, receipt: Receipt, ledger: Ledger) -> Release | None:
