@@ -6,7 +6,7 @@ import os
 import msgspec
 import pytest
 
-from audit.subjects import SUBJECTS, clusters, partitions, selections
+from audit.subjects import LONG, SUBJECTS, clusters, partitions, selections
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit import Finding, audit, findings, sentence, subjects
 from sfumato.audit.findings import QUICK, Effort, examine
@@ -20,19 +20,6 @@ from support.broken import BROKEN, CLAIM, SOUND, UNIVERSE
 BY_HAND = [
     subject for module in (partitions, selections, clusters) for subject in module.subjects()
 ]
-LONG = {
-    "Automatic partition",
-    "Binary partition",
-    "Uniform grid, blocks",
-    "Quartiles, recursive",
-    "histogram: Histogram of k, threshold, in parts",
-    "mean: Mean of x over persons by y, auto",
-}
-"""What takes seconds each, and is audited elsewhere, too.
-
-The audit's own subjects ask the questions of those by hand; ``test_keys`` selects keys in parts;
-``aggregates/test_proofs`` has the exact figures of clips that are found.
-"""
 SMALLEST = Effort(others=0, alphas=(1.5, 8.0), runs=1)
 VERDICT = {"exceeds": float, "unreachable": "unbounded", "not additive": "refused"}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from audit.subjects import LONG
 from sfumato.answers.registry import questions, tag_of
 from sfumato.audit import subjects
 from sfumato.audit.findings import Effort, examine
@@ -44,10 +45,12 @@ def first_of_each_name():
     known = {}
     for subject in AUDITED:
         known.setdefault((subject.name, type(subject.claim)), subject)
-    return list(known.values())
+    for subject in known.values():
+        marks = [pytest.mark.deep] if subject.name in LONG else []
+        yield pytest.param(subject, marks=marks)
 
 
-@pytest.mark.parametrize("subject", first_of_each_name(), ids=name_of)
+@pytest.mark.parametrize("subject", list(first_of_each_name()), ids=name_of)
 def test_the_quick_audit_catches_every_subject_with_half_its_noise(subject):
     """A quarter of the noise, where a subject spends less than half of what it may.
 

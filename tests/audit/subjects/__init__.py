@@ -24,3 +24,16 @@ MODULES = (
 SUBJECTS: tuple[Subject, ...] = tuple(
     subject for module in MODULES for subject in module.subjects()
 )
+LONG = {
+    "Automatic partition",
+    "Binary partition",
+    "Uniform grid, blocks",
+    "Quartiles, recursive",
+    "histogram: Histogram of k, threshold, in parts",
+    "mean: Mean of x over persons by y, auto",
+}
+"""What takes seconds each in every test, and is audited elsewhere, too.
+
+The audit's own subjects ask the questions of those by hand; ``test_keys`` selects keys in parts;
+``aggregates/test_proofs`` has the exact figures of clips that are found.
+"""

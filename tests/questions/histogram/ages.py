@@ -14,4 +14,4 @@ KINDS = DRAW.choice(3, 4000, p=[0.7, 0.25, 0.05])
 QUESTION = sf.Histogram(["age", "kind"], bins=20)
 LATTICE = QUESTION.needs(DOMAIN).lattice
 CUBE = Cube.of_cells(LATTICE, np.stack([LATTICE.axes[0].locate(AGES.copy()), KINDS], axis=1))  # type: ignore[union-attr]
-RUNS = 120
+RUNS = 60
