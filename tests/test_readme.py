@@ -70,7 +70,7 @@ def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
     assert preview.startswith(printed)
     assert "<svg" in (copy / "report.html").read_text(encoding="utf-8")
     # The same plan again prints the same numbers.
-    assert type_all(copy, PUBLISHING[-1:], path) == [first]
+    assert run_all(copy, PUBLISHING[-1:]) == [first]
     (block,) = [text for language, text in pages.blocks(README) if language == "python"]
     names: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), names)

@@ -64,10 +64,12 @@ def has_ended(processes: Started) -> bool:
     return all(process.returncode is not None for process in processes) and not bringing()
 
 
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.deep)])
 def test_pictures_are_the_same_to_the_last_byte(
-    orders: list[worker.Order], started: Started, monkeypatch: pytest.MonkeyPatch
+    orders: list[worker.Order], started: Started, monkeypatch: pytest.MonkeyPatch, stride: int
 ) -> None:
     """Workers draw all orders but one."""
+    orders = orders[::stride]
     draw = worker.Order.pictures
     own: list[worker.Order] = []
 

@@ -1,4 +1,4 @@
-"""Spark counts as a scan does. All quick tests are one test, so that they share one session."""
+"""Spark counts as a scan does. What is quick is one test, so that it shares one session."""
 
 from __future__ import annotations
 
@@ -181,23 +181,35 @@ def selects_keys_as_a_scan_is_selected_from(session: Any) -> None:
     assert reader_contract.laid(shown, lattice) == reader_contract.decided(cube, rule) != []
 
 
-CLAUSES: tuple[Callable[[Any], None], ...] = (
+# A session takes seconds to begin, and each clause a second or more.
+QUICK: tuple[Callable[[Any], None], ...] = (
     says_names_and_types,
-    counts_every_kind_of_column,
     counts_the_same_rows_where_persons_are_cut,
-    counts_keys_of_every_type,
-    notices_functions_of_the_session_that_would_divide_persons,
-    one_person_is_in_one_task_in_every_type_of_id,
     tells_apart_columns_that_differ_in_case,
     fails_without_a_value,
     refuses_by_the_schema_alone,
     selects_keys_as_a_scan_is_selected_from,
 )
+LONG: tuple[Callable[[Any], None], ...] = (
+    counts_every_kind_of_column,
+    counts_keys_of_every_type,
+    notices_functions_of_the_session_that_would_divide_persons,
+    one_person_is_in_one_task_in_every_type_of_id,
+)
 
 
-def test_spark_counts_as_a_scan_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_counts_as_a_scan_does() -> None:
     session = spark.session(**spark.QUICK)
-    for clause in CLAUSES:
+    for clause in QUICK:
+        clause(session)
+
+
+@pytest.mark.deep
+def test_spark_counts_all_types_and_notices_what_would_go_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = spark.session(**spark.QUICK)
+    for clause in LONG:
         clause(session)
     adds_up_sums_of_any_size(session, monkeypatch)
     notices_rows_of_a_person_in_two_tasks(session, monkeypatch)
