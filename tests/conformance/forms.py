@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count as counting
 from pathlib import Path
 from typing import Any
@@ -82,17 +82,21 @@ def _rows() -> pa.Table:
 ROWS = _rows()
 
 
-def answers(opened: Callable[[], object]) -> dict[tuple[str, str], object]:
-    """What each question counts of a table within each limit.
+def answers(
+    opened: Callable[[], object], limits: Iterable[str] = tuple(LIMITS)
+) -> dict[tuple[str, str], object]:
+    """What each question counts of a table within each of some limits.
 
     Parameters
     ----------
     opened : callable
         Gives the table, anew for each scan.
+    limits : iterable of str
+        The names of the limits, by default all.
     """
     found: dict[tuple[str, str], object] = {}
-    for limit, unit in LIMITS.items():
-        cubes = count(source(opened(), DOMAIN, **unit), list(QUESTIONS.values()), key=KEY)
+    for limit in limits:
+        cubes = count(source(opened(), DOMAIN, **LIMITS[limit]), list(QUESTIONS.values()), key=KEY)
         for question, cube in zip(QUESTIONS, cubes, strict=True):
             arrays = (cube.counts, cube.coordinates, cube.sums)
             found[limit, question] = (

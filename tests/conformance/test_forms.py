@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,20 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     return answers(lambda: path)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_cubes(form: str, expected: Answers, tmp_path: Path) -> None:
-    found = answers(lambda: FORMS[form](tmp_path))
-    differ = [what for what in expected if found[what] != expected[what]]
+def forms_and_limits() -> Iterator[object]:
+    """Each form within two of the limits, in turn; within all of them in the long tests."""
+    for number, form in enumerate(FORMS):
+        two = [list(LIMITS)[(number + more) % len(LIMITS)] for more in (0, 2)]
+        yield pytest.param(form, two, id=form)
+        yield pytest.param(form, list(LIMITS), id=f"{form}, all limits", marks=pytest.mark.deep)
+
+
+@pytest.mark.parametrize(("form", "limits"), list(forms_and_limits()))
+def test_every_form_gives_the_same_cubes(
+    form: str, limits: list[str], expected: Answers, tmp_path: Path
+) -> None:
+    found = answers(lambda: FORMS[form](tmp_path), limits)
+    differ = [what for what in product(limits, QUESTIONS) if found[what] != expected[what]]
     assert not differ
 
 
@@ -64,7 +75,7 @@ def test_a_near_miss_is_seen(miss: str, expected: Answers) -> None:
     name, changed = NEAR_MISSES[miss]
     column = pa.array(changed(ROWS[name].to_pylist()))
     table = ROWS.set_column(ROWS.column_names.index(name), name, column)
-    assert answers(lambda: table)["rows", "rows"] != expected["rows", "rows"]
+    assert answers(lambda: table, ["rows"])["rows", "rows"] != expected["rows", "rows"]
 
 
 def test_every_reader_is_among_the_forms(tmp_path: Path) -> None:

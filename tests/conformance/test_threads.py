@@ -98,8 +98,17 @@ def test_the_cubes_of_rows_are_the_same(kind: str, tmp_path: Path) -> None:
     same_on_all_threads(made, ROWS_ALONE, random_tables.DOMAIN, apart=apart)
 
 
-@pytest.mark.parametrize("memory", ["1G", "20K"])
-@pytest.mark.parametrize("kind", ["parquet, many row groups", "csv", "parquet, glob"])
+@pytest.mark.parametrize(
+    ("kind", "memory"),
+    [
+        ("parquet, many row groups", "1G"),
+        ("csv", "20K"),
+        ("parquet, glob", "20K"),
+        pytest.param("parquet, many row groups", "20K", marks=pytest.mark.deep),
+        pytest.param("csv", "1G", marks=pytest.mark.deep),
+        pytest.param("parquet, glob", "1G", marks=pytest.mark.deep),
+    ],
+)
 @pytest.mark.parametrize("limits", reader_contract.LIMITS[1:])
 def test_the_cubes_of_bounded_persons_are_the_same(
     limits: dict[str, Any],
@@ -167,7 +176,12 @@ def test_the_cubes_of_persons_in_cells_of_unknown_keys_are_the_same(
 
 @pytest.mark.parametrize(
     ("kind", "memory"),
-    [("parquet, many row groups", "1G"), ("csv", "20K"), ("csv, several", "1G"), ("pandas", "20K")],
+    [
+        ("parquet, many row groups", "20K"),
+        ("csv, several", "1G"),
+        pytest.param("csv", "20K", marks=pytest.mark.deep),
+        pytest.param("pandas", "20K", marks=pytest.mark.deep),
+    ],
 )
 @pytest.mark.parametrize("limits", reader_contract.LIMITS)
 def test_a_check_says_the_same(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -417,21 +418,31 @@ def bits(cube: Any) -> list[Any]:
     return [*found, {name: keys.to_pylist() for name, keys in cube.keys.items()}]
 
 
-@pytest.mark.parametrize("ids", IDS)
-def test_cubes_are_those_of_the_same_rows_elsewhere(ids: str, twins: Any) -> None:
+def types_and_limits() -> Iterator[object]:
+    """Each type of ids within one of the limits, in turn; within all in the long tests."""
+    for number, ids in enumerate(IDS):
+        own = number % len(CUT)
+        for at, limits in enumerate(CUT):
+            marks = [] if at == own else [pytest.mark.deep]
+            yield pytest.param(ids, limits, id=f"{ids}-{' '.join(limits)}", marks=marks)
+
+
+@pytest.mark.parametrize(("ids", "limits"), list(types_and_limits()))
+def test_cubes_are_those_of_the_same_rows_elsewhere(
+    ids: str, limits: dict[str, Any], twins: Any
+) -> None:
     """Bit for bit, also where persons' rows are cut: by the same secret, the same are kept."""
-    for limits in CUT:
-        needs = [
-            question.needs(COMPARED)
-            for question in QUESTIONS
-            if "norm_per_person" not in limits or question.title.startswith("Histogram")
-        ]
-        own, other = (
-            count(source(data, COMPARED, person=f"id_{ids}", **limits), needs, key=bytes(32))
-            for data in twins
-        )
-        assert sum(cube.total for cube in own) > 0
-        assert list(map(bits, own)) == list(map(bits, other)), limits
+    needs = [
+        question.needs(COMPARED)
+        for question in QUESTIONS
+        if "norm_per_person" not in limits or question.title.startswith("Histogram")
+    ]
+    own, other = (
+        count(source(data, COMPARED, person=f"id_{ids}", **limits), needs, key=bytes(32))
+        for data in twins
+    )
+    assert sum(cube.total for cube in own) > 0
+    assert list(map(bits, own)) == list(map(bits, other))
 
 
 @pytest.mark.parametrize("ids", ["wide", "at", "day", "double"])

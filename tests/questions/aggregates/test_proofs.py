@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -39,8 +40,19 @@ def share_found(mechanism: object, pairs: object, cost: CentralMeasure) -> float
     return loss_of(mechanism, pairs).loss / claimed(cost)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: f"{each.title}, {each.clip}")
-@pytest.mark.parametrize("limit", LIMITED, ids=lambda each: str(each[1].in_words()))
+def questions_and_limits() -> Iterator[object]:
+    """Each question within each limit; sums whose clips are found, within one of them.
+
+    Their statistics are those of the means, and each takes seconds.
+    """
+    for question, limit in product(QUESTIONS, LIMITED):
+        is_sum = isinstance(question, sf.Sum)
+        marks = [pytest.mark.deep] if is_sum and limit is not LIMITED[-1] else []
+        name = f"{limit[1].in_words()}-{question.title}, {question.clip}"
+        yield pytest.param(question, limit, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("question", "limit"), list(questions_and_limits()))
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_the_claim_is_spent_and_no_more(
     question: sf.Question, limit: tuple, relation: sf.privacy.unit.Neighbours

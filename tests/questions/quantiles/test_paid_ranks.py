@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -64,12 +65,19 @@ def offsets(release, confidence, simultaneous=False):
     return middle - half, middle + half
 
 
-@pytest.mark.parametrize(
-    ("method", "axis"),
-    # A tree over the 2^20 cells of an axis without a step is slow, and the same code.
-    [(method, axis) for method in METHODS for axis in "xy" if (method, axis) != ("tree", "y")],
-)
-@pytest.mark.parametrize("shape", SHAPES)
+def cases():
+    """Each shape, method and axis; without a step, what looks at the same code is deep.
+
+    Not at all: a tree over the 2^20 cells of an axis without a step.
+    """
+    for shape, method, axis in itertools.product(SHAPES, METHODS, "xy"):
+        is_deep = axis == "y" and shape not in {"fifty", "tied"}
+        if (method, axis) != ("tree", "y"):
+            marks = [pytest.mark.deep] if is_deep else []
+            yield pytest.param(shape, method, axis, marks=marks)
+
+
+@pytest.mark.parametrize(("shape", "method", "axis"), list(cases()))
 def test_ranks_cover(shape, method, axis):
     """On a step a value has every rank of its tied rows; without one its rank is one number."""
     counts = data(shape)
@@ -95,13 +103,13 @@ def test_ranks_cover(shape, method, axis):
 @pytest.mark.parametrize("cost", [PureDP("0.1"), ZCDP("0.005")], ids=str)
 @pytest.mark.parametrize("unit", [Unit(), Unit(3, "replace")], ids=str)
 def test_the_stated_law_is_exact(cost, unit):
-    """The same gaps are counted 6,000 times: coverage is the nominal one, no less and no more."""
+    """The same gaps are counted 3,000 times: coverage is the nominal one, no less and no more."""
     method = AxisMethod("joint", QUARTILES, 64, unit, cost, False, True, rank_cost=cost)
     fine = cells_of(data("skewed")).divided(method.subcells)
     edges = method.subcells * np.array([4, 9, 30])
     gaps = rows_between(fine, edges)
     bits = PublicSeed("law")
-    draws = np.array([method.count_gaps(fine, edges, bits) for _ in range(6_000)]) - gaps
+    draws = np.array([method.count_gaps(fine, edges, bits) for _ in range(3_000)]) - gaps
     errors = np.cumsum(draws, axis=1)[:, :-1] - draws.sum(axis=1)[:, None] * np.array(
         [0.25, 0.5, 0.75]
     )
@@ -109,9 +117,9 @@ def test_the_stated_law_is_exact(cost, unit):
         half = method.rank_noise.half_width(j, 4 - j, q, 0.05)
         within = float((np.abs(errors[:, j - 1]) <= half).mean())
         narrower = float((np.abs(errors[:, j - 1]) <= 0.85 * half).mean())
-        # 0.018 is 6.4 standard deviations: a false alarm has a probability below 1e-9.
-        assert abs(within - 0.95) < 0.018
-        assert narrower < 0.95 - 0.018
+        # 0.025 is 6.3 standard deviations: a false alarm has a probability below 1e-9.
+        assert abs(within - 0.95) < 0.025
+        assert narrower < 0.95 - 0.025
 
 
 def test_equal_values_share_one_rank_and_need_no_count():
@@ -147,7 +155,7 @@ def test_known_values_have_rows_on_both_sides():
         counts = data(shape)
         wrong = [
             release.known & ((below == 0) | (below == counts.sum()))
-            for release, below, _ in answered(question, counts, 40, shape)
+            for release, below, _ in answered(question, counts, 20, shape)
         ]
         assert np.max(np.mean(wrong, axis=0)) <= 0.15
 
