@@ -110,7 +110,7 @@ def rows_of_cells(cube: Cube) -> dict[tuple[str, int], int]:
     }
 
 
-@pytest.mark.parametrize("draws", [40, pytest.param(200, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("draws", [15, pytest.param(200, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "engine", [OnDuckDB, OnPostgres, pytest.param(OnSpark, marks=pytest.mark.deep)]
 )

@@ -63,11 +63,6 @@ OTHER = Lattice((grid_axis("y", DOMAIN["y"], 4),))
 KEY = bytes(range(KEY_BYTES))
 
 
-def keys(count: int) -> list[bytes]:
-    """Fixed and public keys: no outcome depends on luck."""
-    return [number.to_bytes(KEY_BYTES, "big") for number in range(1, count + 1)]
-
-
 # --- one choice of rows ---------------------------------------------------------------------------
 
 
@@ -123,16 +118,16 @@ def test_a_lattice_and_its_refinement_keep_the_same_rows_whatever_else_is_missin
 
 # --- equal chances --------------------------------------------------------------------------------
 
-RUNS = 1500
+RUNS = 6000
 BAND = (np.log(2 / FALSE_ALARM) / (2 * RUNS)) ** 0.5
-"""By Hoeffding's inequality, a share of 1,500 runs is further off with probability 1e-9."""
+"""By Hoeffding's inequality, a share of 6,000 persons is further off with probability 1e-9."""
 
 
 def _share_of_the_rare(limit: int) -> float:
-    """How often a person with ten rows of one kind and one of another keeps the one."""
-    table = pa.table({"x": [3] * 10 + [700], "p": [42] * 11})
+    """How many of the persons with ten rows of one kind and one of another keep the one."""
+    table = pa.table({"x": ([3] * 10 + [700]) * RUNS, "p": np.repeat(np.arange(RUNS), 11)})
     src = source(table, Domain(x=DOMAIN["x"]), person="p", rows_per_person=limit)
-    return sum(int(count(src, [FINE], key=key)[0].counts[700]) for key in keys(RUNS)) / RUNS
+    return int(count(src, [FINE], key=KEY)[0].counts[700]) / RUNS
 
 
 @pytest.mark.parametrize("limit", [1, 4])
@@ -143,8 +138,8 @@ def test_every_row_is_as_likely_to_be_kept_however_many_are_alike(limit: int) ->
 def _shares_of_norm(limits: dict[str, int]) -> float:
     """The mean of a rare value that a person keeps, who has 79 rows of 1 and one of 9."""
     domain = Domain(x=Interval(0, 10, step=1), group=Categories(["a"]))
-    persons = np.repeat(np.arange(1500), 80)
-    values = np.tile([1] * 79 + [9], 1500)
+    persons = np.repeat(np.arange(RUNS), 80)
+    values = np.tile([1] * 79 + [9], RUNS)
     table = pa.table({"x": values, "group": ["a"] * len(values), "p": persons})
     src = source(table, domain, person="p", **limits)
     with testing.deterministic(3):

@@ -370,7 +370,7 @@ LAW = DiscreteLaplace(Fraction(1))
 
 
 def test_kills_on_large_outputs_leave_the_law_of_what_is_published() -> None:
-    check_law(np.array(published(600, 0, 3)), LAW, near_miss=DiscreteLaplace(Fraction(2)))
+    check_law(np.array(published(300, 0, 3)), LAW, near_miss=DiscreteLaplace(Fraction(2)))
 
 
 def test_with_fresh_noise_in_each_attempt_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +381,7 @@ def test_with_fresh_noise_in_each_attempt_they_would_not(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(answering, "of_charge", of_process)
     with pytest.raises(AssertionError):
-        check_law(np.array(published(600, 0, 3)), LAW, near_miss=DiscreteLaplace(Fraction(2)))
+        check_law(np.array(published(300, 0, 3)), LAW, near_miss=DiscreteLaplace(Fraction(2)))
 
 
 def test_another_state_of_the_data_is_given_neither_the_seed_nor_the_charge(
