@@ -102,8 +102,13 @@ def test_what_the_design_names_is_called() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_wrong_name_names_the_right_one(name: str) -> None:
-    call = CALLS[name]
+def test_what_does_not_fit_is_refused(name: str) -> None:
+    a_wrong_name_names_the_right_one(CALLS[name])
+    a_missing_argument_is_named(CALLS[name])
+    a_surplus_argument_is_counted(CALLS[name])
+
+
+def a_wrong_name_names_the_right_one(call: Call) -> None:
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in call.parameters):
         return
     for parameter in call.parameters or [None]:
@@ -118,9 +123,7 @@ def test_a_wrong_name_names_the_right_one(name: str) -> None:
         assert ("there are none" if parameter is None else repr(right)) in said
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_a_missing_argument_is_named(name: str) -> None:
-    call = CALLS[name]
+def a_missing_argument_is_named(call: Call) -> None:
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [
         parameter.name
@@ -132,9 +135,7 @@ def test_a_missing_argument_is_named(name: str) -> None:
         assert f"it lacks {' and '.join(needed)}. Write " in said
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_a_surplus_argument_is_counted(name: str) -> None:
-    call = CALLS[name]
+def a_surplus_argument_is_counted(call: Call) -> None:
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in call.parameters):
         return
     by_position = [

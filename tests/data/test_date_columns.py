@@ -37,7 +37,7 @@ def read_alike(format_: str, column: list[bytes | None]) -> None:
         assert read_dates(texts, ours).to_pylist() == single
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(FORMATS, st.lists(st.one_of(st.none(), st.binary(max_size=20)), max_size=4), st.data())
 def test_a_column_is_read_as_its_fields_are(
     format_: str, noise: list[bytes | None], data: st.DataObject

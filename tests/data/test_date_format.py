@@ -51,7 +51,7 @@ def as_a_column(texts: list[str], format_: DateFormat) -> list[int | None]:
     return list(parse(column, TIME, Notation(dates=format_)).cast(pa.int64()).to_pylist())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(FORMATS), st.lists(MOMENTS, min_size=1, max_size=5))
 def test_what_is_written_in_a_format_is_read_back(format_: str, moments: list[dt.datetime]) -> None:
     texts = [each.replace(tzinfo=dt.UTC).strftime(format_) for each in moments]

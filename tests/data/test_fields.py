@@ -105,7 +105,7 @@ def plain(array: pa.Array) -> list[object]:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(PLAIN, RAW)
 def test_a_field_is_read_alike_alone_and_among_others(
     kind: str, column: list[bytes | None], odd: bytes | None
@@ -118,7 +118,7 @@ def test_a_field_is_read_alike_alone_and_among_others(
     assert among[-1] is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(NUMBERS)
 def test_numbers_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
     try:
@@ -129,7 +129,7 @@ def test_numbers_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
     assert plain(fast) == ([None] if single is None or math.isnan(single) else [single])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TIMES)
 def test_times_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
     raw = text.encode()
@@ -148,7 +148,7 @@ def test_times_are_those_of_the_calendar(when: dt.datetime, minutes: int) -> Non
     assert field_microseconds(text.encode()) == since - minutes * 60 * 10**6
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.one_of(st.floats(allow_nan=False), st.integers(-(10**12), 10**12)), max_size=6),
     st.sampled_from([(",", "."), (",", None), (",", " "), (",", "'"), (".", ","), (".", "_")]),

@@ -22,6 +22,7 @@ from trust.test_same_bytes import KEYED, PURE
 
 ROOT = Path(sf.__file__).parent
 DRAWS = {"sample", "draw", "flip", "words"}
+MAY_DRAW = re.compile(rf"\.\s*({'|'.join(DRAWS)})\b")
 WITHIN = {
     "random",
     "mechanisms",
@@ -57,11 +58,10 @@ CHARTS = {
 
 def drawn_in(path: Path) -> set[str]:
     """Which draws the code of a module makes; ``charts.histograms.draw`` is none."""
-    calls = [
-        node.func
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
-    ]
+    text = path.read_text("utf-8")
+    if not MAY_DRAW.search(text):
+        return set()
+    calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = [call for call in calls if isinstance(call, ast.Attribute) and call.attr in DRAWS]
     return {
         call.attr

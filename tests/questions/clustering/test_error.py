@@ -123,7 +123,7 @@ def errors(points: np.ndarray, cube: Cube, question: sf.KMeans, epsilon: str, no
 
 
 @pytest.mark.parametrize(
-    ("method", "rows", "trials"), [("privtree", 4_000, 60), ("eugkm", 2_000, 60)]
+    ("method", "rows", "trials"), [("privtree", 4_000, 40), ("eugkm", 2_000, 40)]
 )
 def test_the_mean_of_the_nearest_rows_is_within_two_standard_errors(
     method: Literal["privtree", "eugkm"], rows: int, trials: int

@@ -40,8 +40,15 @@ def asked(method, lattice, unit, cost, k=2):
     return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("method", ["eugkm", "dplloyd"])
+@pytest.mark.parametrize(
+    ("method", "unit"),
+    [
+        *(("eugkm", unit) for unit in UNITS),
+        *(("dplloyd", unit) for unit in (UNITS[0], UNITS[-1])),
+        *(pytest.param("dplloyd", unit, marks=pytest.mark.deep) for unit in UNITS[1:-1]),
+    ],
+    ids=str,
+)
 def test_the_whole_answer(method, unit):
     found = pure_loss(
         asked(method, PLANE, unit, ONE), neighbours(CORNERS, unit, others=0), (-3, 40)

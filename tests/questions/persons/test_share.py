@@ -11,7 +11,7 @@ from sfumato.mechanisms.noise import Law
 from sfumato.questions.persons.measured import lower_ends, share_bounds, upper_ends
 from sfumato.random import PublicSeed
 
-TRIALS = 80
+TRIALS = 40
 MOST_ROWS = 100
 
 
