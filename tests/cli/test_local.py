@@ -146,7 +146,7 @@ def test_a_table_over_epsilon_and_reach(
     assert "not private" in captured.err
     assert "<svg" in Path("t.svg").read_text()
     assert "rehearsed over epsilon and L" in Path("t.html").read_text()
-    assert run([*words, "--json"]) == 0
+    assert run([*words, "--epsilon", "4", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [row["L"] for row in found["rows"][:2]] == ["0.3", "auto: 1.814"]
     for wrong in (["--out", "r.jsonl"], ["--mechanism", "laplace"]):
