@@ -127,10 +127,10 @@ def test_what_cannot_name_a_person_is_refused(called: object) -> None:
 
 def test_a_name_is_text_on_a_page_and_never_markup(tmp_path: Path) -> None:
     with publisher(tmp_path / "b.db", "<b>") as pub:
-        releases = pub.release(list(QUESTIONS), epsilon="4")
+        releases = pub.release(list(QUESTIONS[::2]), epsilon="4")
         page = sf.report(releases, tmp_path / "r.html").read_text("utf-8")
     with publisher(tmp_path / "b.db", "rider") as pub:
-        harmless = pub.release(list(QUESTIONS), epsilon="4")
+        harmless = pub.release(list(QUESTIONS[::2]), epsilon="4")
     plain = sf.report(harmless, tmp_path / "r.html").read_text("utf-8")
     assert "any one &lt;b&gt;" in page
     # The page has bold words of its own, and the name adds none.
