@@ -82,14 +82,16 @@ def evidence(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
 
 
 def _commit() -> str:
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return found.stdout.strip() or "unknown"
+    """The commit that is tested, marked if any file but the evidence differs from it."""
+    commit = _git("describe", "--always")
+    is_changed = _git("status", "--porcelain", "--untracked-files=no", ":!docs/evidence")
+    return f"{commit}-dirty" if is_changed else commit or "unknown"
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def pytest_terminal_summary(
