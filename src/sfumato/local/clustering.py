@@ -149,8 +149,7 @@ class PrivateKMeans:
         points = self._scaled(X)
         # Checked before any device reports, so that a refusal costs nobody any privacy.
         check_clusters(self.n_clusters, len(points))
-        mechanism = self._mechanism_for(points.shape[1])
-        reports = mechanism.perturb(points)
+        reports = self._mechanism_for(points.shape[1]).perturb(points)
         # Each ``fit`` draws new reports, and costs everybody epsilon again.
         self.fits_ += 1
         # It runs under the same bits, which say whether the reports are private.

@@ -193,8 +193,7 @@ def write(reports: Sequence[Report], path: str | os.PathLike[str]) -> None:
         if where.suffix == ".parquet":
             _write_parquet(reports, where)
         else:
-            encoder = msgspec.json.Encoder()
-            where.write_bytes(encoder.encode_lines(reports))
+            where.write_bytes(msgspec.json.Encoder().encode_lines(reports))
     except OSError as error:
         reason = error.strerror or "the file cannot be written"
     else:

@@ -118,8 +118,11 @@ class LocalMechanism(ExplainedStruct, frozen=True):
         """How many reports of one point give a debiased mean of this root mean squared error."""
         is_number = isinstance(error, int | float | np.integer | np.floating)
         if not is_number or isinstance(error, bool) or not 0 < error < math.inf:
-            remedy = "Give the distance that would be accurate enough, such as 0.05"
-            raise UsageError(f"error = {shown(error)}", "an error is above 0", remedy)
+            raise UsageError(
+                f"error = {shown(error)}",
+                "an error is above 0",
+                "Give the distance that would be accurate enough, such as 0.05",
+            )
         wanted = self.variance / error**2
         # Beyond doubles: a number that is larger than any that can be compared with it.
         return math.ceil(wanted) if math.isfinite(wanted) else 10**400
@@ -131,9 +134,10 @@ class LocalMechanism(ExplainedStruct, frozen=True):
         mechanism carries Fisher information of trace at most epsilon^2.
         """
         if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
-            obstacle = "their number is a whole number of at least 1"
             raise UsageError(
-                f"reports = {shown(reports)}", obstacle, "Give a number such as 10_000"
+                f"reports = {shown(reports)}",
+                "their number is a whole number of at least 1",
+                "Give a number such as 10_000",
             )
         return self.dimension**2 / (float(self.epsilon) ** 2 * int(reports))
 

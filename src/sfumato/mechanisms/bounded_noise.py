@@ -199,8 +199,11 @@ def bounded_law(cost: CentralMeasure, unit: Unit) -> TruncatedLaplace:
     if not isinstance(cost, ApproxDP) or not cost.delta:
         request = f"noise='bounded' at {cost}"
         obstacle = "noise that never exceeds a bound needs a delta"
-        remedy = "Give epsilon and delta, such as delta=1e-6, from a budget that has a delta"
-        raise UsageError(request, obstacle, remedy)
+        raise UsageError(
+            request,
+            obstacle,
+            "Give epsilon and delta, such as delta=1e-6, from a budget that has a delta",
+        )
     if cost.delta >= min(Fraction(1, 2), cost.epsilon / 2):
         obstacle = "delta must be below 1/2, and below half of epsilon"
         raise UsageError(f"noise='bounded' at {cost}", obstacle, "Choose a delta such as 1e-6")

@@ -177,8 +177,7 @@ def _least(holds: Callable[[int], bool], start: int = 1) -> int:
         step *= 2
     # After a doubling it is known to fail at half the step.
     low = start + step // 2 if step > 1 else start
-    high = start + step
-    return least_whole(holds, low - 1, high)
+    return least_whole(holds, low - 1, start + step)
 
 
 def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:

@@ -42,11 +42,12 @@ from sfumato.errors import UsageError
 from sfumato.mechanisms.jointexp import (
     JointLaw,
     clamp_of,
+    joint_selection,
     joint_slack,
     rounded_rate,
     tuples,
 )
-from sfumato.mechanisms.noise import Script, Selection
+from sfumato.mechanisms.noise import Script
 from sfumato.mechanisms.selection import Ranks, common_denominator
 from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
@@ -94,18 +95,6 @@ class _GivenTotal(JointLaw):
         self._end_offset = (ranks.total - total) * whole
         self._number = tuples(len(numerators), ranks.edges)
 
-    def utility(self, edges: Array) -> int:
-        """u of one tuple, scaled."""
-        return int(self._score(edges[None])[0])
-
-    def utilities(self, edges: Array) -> Array:
-        """u of tuples, scaled: int64 ndarray of shape (k,) for edges of shape (k, m)."""
-        return self._score(edges)
-
-    def near(self) -> int:
-        """u of a good tuple, scaled."""
-        return self.utility(self._near())
-
     def make(self, exact_rate: Fraction, near: int) -> bool:
         """Sum up the chain, unless no tuple is within reach."""
         self._reach = math.floor(self._clamp / exact_rate) - near
@@ -114,24 +103,6 @@ class _GivenTotal(JointLaw):
             return False
         self._make(exact_rate, near)
         return bool(self._finals.weights.any())
-
-    @property
-    def best(self) -> int:
-        """The largest u of the chain, scaled."""
-        return self._best
-
-    def weights(self, best: int) -> Array:
-        """The weights of the groups where the last quantile may lie, relative to exp(a best)."""
-        self._best = best
-        return self._final_weights()
-
-    def even(self, bits: Bits) -> Array:
-        """A tuple, every one equally likely."""
-        return self._even(bits)
-
-    def follow(self, last: int, bits: Bits) -> Array:
-        """A tuple that ends in this group of the last window."""
-        return self._follow(last, bits)
 
 
 def _rate(
@@ -197,15 +168,16 @@ class JointTotalLaw:
             _GivenTotal(ranks, numerators, whole, self._clamp, total) for total in totals
         ]
         # u of any pair is a lower bound on M.
-        near = max(chain.near() for chain in self._given)
+        near = max(chain.utility(chain.near()) for chain in self._given)
         self._chains = [chain for chain in self._given if chain.make(self._rate, near)]
         self._best = max(chain.best for chain in self._chains)
 
     def draw(self, bits: Bits) -> Array:
         """Choose a tuple: int64 ndarray of shape (m,), in order."""
         if isinstance(bits, Script):
-            return bits.choose(self._selection())
-        weights = [chain.weights(self._best) for chain in self._chains]
+            selection = joint_selection(self._ranks, self._size, False, self.log_probabilities)
+            return bits.choose(selection)
+        weights = [chain.final_weights(self._best) for chain in self._chains]
         even_mass = math.exp(math.log(self._number) - float(self._clamp))
         masses = np.array([even_mass, *(choices.sum() for choices in weights)])
         while True:
@@ -221,24 +193,15 @@ class JointTotalLaw:
             if above == (which >= 0):
                 return edges
 
-    def _selection(self) -> Selection:
-        """What a script must know to choose in place of the draw."""
-
-        def log_probability(edges: Array) -> float:
-            return float(self.log_probabilities(edges[None])[0])
-
-        ranks = self._ranks
-        return Selection(int(ranks.first[0]), ranks.edges, self._size, False, log_probability)
-
     def log_probabilities(self, edges: Array) -> Array:
         """ln P of tuples: float64 ndarray of shape (k,) for edges of shape (k, m).
 
         For audits: it holds true counts.
         """
-        whole = sum(float(chain.weights(self._best).sum()) for chain in self._chains)
+        whole = sum(float(chain.final_weights(self._best).sum()) for chain in self._chains)
         masses = np.zeros(len(edges))
         for chain in self._given:
-            worse = (self._best - chain.utilities(edges)) * float(self._rate)
+            worse = (self._best - chain.score(edges)) * float(self._rate)
             masses += np.exp(-np.minimum(worse, float(self._clamp)))
         return np.log(masses) - math.log(whole)
 

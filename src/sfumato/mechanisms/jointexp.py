@@ -39,7 +39,7 @@ and zCDP: Cesar, Rogers 2021.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -236,9 +236,8 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
     else:
         number = math.comb(edges + quantiles - 1, quantiles)
     if math.log(number) + BEYOND + 1 > LARGEST_CLAMP:
-        request = f"{quantiles} quantiles at once over {edges} edges"
         raise Infeasible(
-            request,
+            f"{quantiles} quantiles at once over {edges} edges",
             "there are too many tuples to choose from",
             'Ask for fewer, on a coarser lattice, or with method="recursive"',
         )
@@ -335,14 +334,14 @@ class JointLaw:
         self._span = LARGEST_EXPONENT - float(self._clamp)
         # u of any tuple is a lower bound on M. So a reach made from it is large enough, and no
         # smaller one is needed.
-        lower = int(self._score(self._near()[None])[0]) if near is None else near
+        lower = self.utility(self.near()) if near is None else near
         self._reach = math.floor(self._clamp / exact_rate) - lower
         self._stages = self._forward()
         last = self._stages[-1]
         # The last term of u is that from the last quantile to the end of the axis.
         to_end = np.abs(self._end_offset - last.offsets)
         self._finals = Terms(last.ended.exponents - to_end, last.ended.weights)
-        self._best = int(self._finals.exponents.max(initial=NEVER))
+        self.best = int(self._finals.exponents.max(initial=NEVER))
 
     def _clamp_of(self, number: int) -> Fraction:
         """C, in nats."""
@@ -352,9 +351,8 @@ class JointLaw:
         """The rate a, for ranks scaled by the common denominator: rounded down to a double."""
         left = epsilon - joint_slack(len(self._at), self._ranks.edges, unit)
         if left <= 0:
-            request = f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}"
             raise UsageError(
-                request,
+                f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}",
                 "that is less than the numerical slack",
                 "Choose a larger epsilon, or a coarser lattice",
             )
@@ -388,7 +386,7 @@ class JointLaw:
         stop = int(np.searchsorted(self._ranks.below, high, side="right"))
         return start, stop
 
-    def _near(self) -> Array:
+    def near(self) -> Array:
         """A tuple that is good, if not the best: the edges nearest to the targets, moved apart
         where they are distinct.
         """
@@ -412,12 +410,16 @@ class JointLaw:
         above_distance = abs(int(below[above]) * self._whole - target)
         return left if left_distance < above_distance else above
 
-    def _score(self, edges: Array) -> Array:
+    def score(self, edges: Array) -> Array:
         """u of tuples, scaled: int64 ndarray of shape (k,) for edges of shape (k, m)."""
         targets = np.array(self._at, dtype=np.int64) * self._expected
         offsets = self._ranks.below[self._ranks.group(edges)] * self._whole - targets
         terms = np.abs(np.diff(offsets, axis=1, prepend=0, append=self._end_offset))
         return np.asarray(-terms.sum(axis=1))
+
+    def utility(self, edges: Array) -> int:
+        """u of one tuple, scaled."""
+        return int(self.score(edges[None])[0])
 
     def _enter(self, before: _Stage, start: int, offsets: Array) -> Terms:
         """Sum the beginnings that come to each group from a lower one.
@@ -487,8 +489,11 @@ class JointLaw:
     def draw(self, bits: Bits) -> Array:
         """Choose a tuple: int64 ndarray of shape (m,), in order."""
         if isinstance(bits, Script):
-            return bits.choose(self._selection())
-        weights = self._final_weights()
+            selection = joint_selection(
+                self._ranks, len(self._at), self._distinct, self.log_probabilities
+            )
+            return bits.choose(selection)
+        weights = self.final_weights(self.best)
         even_mass = math.exp(math.log(self._number) - float(self._clamp))
         masses = np.array([even_mass, weights.sum()])
         while True:
@@ -496,27 +501,17 @@ class JointLaw:
             # gives it.
             chained = index_by_weight(masses, bits) == 1
             if chained:
-                edges = self._follow(index_by_weight(weights, bits), bits)
+                edges = self.follow(index_by_weight(weights, bits), bits)
             else:
-                edges = self._even(bits)
+                edges = self.even(bits)
             if chained == self._above_clamp(edges):
                 return edges
 
-    def _selection(self) -> Selection:
-        """What a script must know to choose in place of the draw."""
+    def final_weights(self, best: int) -> Array:
+        """Weigh the groups where the last quantile may lie, relative to exp(a best)."""
+        return self._finals.weights * exp_of(self._rate, self._finals.exponents - best)
 
-        def log_probability(edges: Array) -> float:
-            return float(self.log_probabilities(edges[None])[0])
-
-        first = int(self._ranks.first[0])
-        size = len(self._at)
-        return Selection(first, self._ranks.edges, size, self._distinct, log_probability)
-
-    def _final_weights(self) -> Array:
-        """Weights of the groups where the last quantile may lie, relative to the best."""
-        return self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
-
-    def _even(self, bits: Bits) -> Array:
+    def even(self, bits: Bits) -> Array:
         """A tuple of allowed edges, every one equally likely."""
         pick = subset if self._distinct else multiset
         chosen = np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64)
@@ -524,10 +519,10 @@ class JointLaw:
 
     def _above_clamp(self, edges: Array) -> bool:
         """Whether u >= M - U: compared exactly, between rationals."""
-        worse = self._best - int(self._score(edges[None])[0])
+        worse = self.best - self.utility(edges)
         return worse * self._exact_rate <= self._clamp
 
-    def _follow(self, last: int, bits: Bits) -> Array:
+    def follow(self, last: int, bits: Bits) -> Array:
         """Go back from the last quantile's index in its window: where the run in its group began,
         and from where it came.
         """
@@ -591,9 +586,20 @@ class JointLaw:
 
         For audits: it holds true counts.
         """
-        exponents = (self._best - self._score(edges)) * self._rate
-        log_total = math.log(float(self._final_weights().sum()))
+        exponents = (self.best - self.score(edges)) * self._rate
+        log_total = math.log(float(self.final_weights(self.best).sum()))
         return -np.minimum(exponents, float(self._clamp)) - log_total
+
+
+def joint_selection(
+    ranks: Ranks, size: int, distinct: bool, log_probabilities: Callable[[Array], Array]
+) -> Selection:
+    """Return what a script must know to choose a tuple in place of the draw."""
+
+    def log_probability(edges: Array) -> float:
+        return float(log_probabilities(edges[None])[0])
+
+    return Selection(int(ranks.first[0]), ranks.edges, size, distinct, log_probability)
 
 
 def _nothing(size: int) -> Terms:

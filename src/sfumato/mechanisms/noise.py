@@ -220,7 +220,7 @@ class DiscreteLaplace(IntegerLaw, frozen=True, tag="discrete-laplace", forbid_un
         # s is v (cosh t - 1), below 1; and cosh t - 1 is 2 sinh(t / 2)^2, without cancellation.
         s = np.concatenate([np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])
         t = 2 * np.arcsinh(np.sqrt(s / v / 2))
-        return _least(m, -np.log1p(-s), t, math.log(2 / alpha))
+        return least_over_grid(m, -np.log1p(-s), t, math.log(2 / alpha))
 
     def __str__(self) -> str:
         return f"discrete Laplace noise of scale {decimal(self.scale)}"
@@ -293,8 +293,8 @@ class DiscreteGaussian(
 Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
 
 
-def _least(m: Array, cumulant: Array, t: Array, need: float) -> Array:
-    """Minimise (m * cumulant + need) / t over the grid of t, for each m."""
+def least_over_grid(m: Array, cumulant: Array, t: Array, need: float) -> Array:
+    """Minimise (m * cumulant + need) / t over the grid of t, for each m; 0 where m is."""
     # Equal m are computed once, and few at a time: large operations in bounded memory.
     distinct, back = np.unique(m, return_inverse=True)
     blocks = np.array_split(distinct, 1 + len(distinct) // 4096)

@@ -65,7 +65,7 @@ import numpy as np
 
 from sfumato.basics import Array, least_whole
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, least_over_grid
 
 # --- noise of several scales ----------------------------------------------------------------------
 
@@ -83,9 +83,6 @@ them.
 
 LEAST_SPREAD = 1e-250
 """Stands for the variance of noise that is all but never there, where variances are divided."""
-
-FEW_VARIANCES = 1024
-"""Variances for which all bounds are computed at once."""
 
 OUTSIDE = 1e-9
 """The share of alpha that the circle of ``exact_half_width`` may get wrong."""
@@ -138,21 +135,7 @@ def half_widths(variances: Array, parts: Sequence[Part], alpha: float) -> Array:
     psi = np.max([_cumulant(v, coefficient, t) for v, coefficient in laplace], axis=0)
     if any(isinstance(law, DiscreteGaussian) for law, _ in parts):
         psi = np.maximum(psi, t**2 / 2)
-    best = _least(variances, psi, t, need)
-    best[variances <= 0] = 0
-    return best
-
-
-def _least(variances: Array, psi: Array, t: Array, need: float) -> Array:
-    """The least half-width over all t, for each variance."""
-    if variances.size <= FEW_VARIANCES:
-        bounds = (np.multiply.outer(psi, variances) + need).T / t
-        return np.asarray(bounds.min(axis=-1).T)
-    # One t at a time: all of them at once would take memory.
-    best = np.full(variances.shape, np.inf)
-    for psi_at_t, one_t in zip(psi, t, strict=True):
-        np.minimum(best, (variances * psi_at_t + need) / one_t, out=best)
-    return best
+    return least_over_grid(np.maximum(variances, 0), psi, t, need)
 
 
 def _end(variance: float) -> float:

@@ -207,8 +207,11 @@ def _power_of_two(points: int) -> int:
 
 
 def _too_much_noise(title: str, limited: str) -> UsageError:
-    obstacle = "its noise would be too large to be drawn"
-    return UsageError(title, obstacle, f"Choose a larger epsilon, or fewer {limited} per person")
+    return UsageError(
+        title,
+        "its noise would be too large to be drawn",
+        f"Choose a larger epsilon, or fewer {limited} per person",
+    )
 
 
 def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encoding:

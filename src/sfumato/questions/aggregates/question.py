@@ -201,12 +201,15 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     def _require_fitting_clip(self) -> None:
         if self.per not in ("row", "person"):
-            request = f"per = {shown(self.per)}"
-            raise UsageError(request, "a row or a person has a value", 'Write per="person"')
+            raise UsageError(
+                f"per = {shown(self.per)}", "a row or a person has a value", 'Write per="person"'
+            )
         if self.per == "person" and self.statistic == "sum" and self.clip in (None, "auto"):
-            obstacle = "the bounds of the axis are those of a row, and a person's sum needs its own"
-            remedy = "Give them as a clip, such as clip=(0, 500) (command line: --clip 0:500)"
-            raise UsageError(self.title, obstacle, remedy)
+            raise UsageError(
+                self.title,
+                "the bounds of the axis are those of a row, and a person's sum needs its own",
+                "Give them as a clip, such as clip=(0, 500) (command line: --clip 0:500)",
+            )
         if self.clip == "auto" and self.statistic == "variance":
             raise UsageError(
                 f'{self.title}, with clip = "auto"',
@@ -398,8 +401,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             return unit if groups.keyed else unit_of_table(without_delta(cost), unit, groups.size)
         # A value of a person is nothing where nobody knows whose rows are whose.
         if unit.person is None:
-            obstacle = "no column names the persons"
-            raise UsageError(self.title, obstacle, 'Give the source person="rider"')
+            raise UsageError(
+                self.title, "no column names the persons", 'Give the source person="rider"'
+            )
         # Nobody is counted in more groups than there are.
         return unit.counting_persons(min(unit.cells_of_person, groups.size))
 
@@ -465,8 +469,11 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         axis = domain[name]
         if not isinstance(axis, Interval) or axis.time is not None:
             kind = "dates or times" if isinstance(axis, Interval) else type(axis).__name__
-            obstacle = f"{name!r} is declared as {kind}, which cannot be added up"
-            raise UsageError(self.title, obstacle, "Name an Interval axis of numbers")
+            raise UsageError(
+                self.title,
+                f"{name!r} is declared as {kind}, which cannot be added up",
+                "Name an Interval axis of numbers",
+            )
         if self.clip is None or self.clip == "auto":
             return axis
         if self.per == "row":
@@ -509,8 +516,11 @@ def _value_names(value: object) -> tuple[str, ...]:
             'Write sf.Mean("wage")',
         )
     if len(set(names)) < len(names):
-        request = f"the values {' and '.join(map(printable, names))}"
-        raise UsageError(request, "one is named twice", "Name each value once")
+        raise UsageError(
+            f"the values {' and '.join(map(printable, names))}",
+            "one is named twice",
+            "Name each value once",
+        )
     return names
 
 

@@ -151,8 +151,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @property
     def _counted_things(self) -> str:
         """What is counted, as sentences call it: "rows", or several persons such as "riders"."""
-        unit = self.guarantee.unit
-        return unit.several if self.of_persons else "rows"
+        return self.guarantee.unit.several if self.of_persons else "rows"
 
     @property
     def unknowns(self) -> str:

@@ -169,9 +169,11 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
             If the published sums do not have them.
         """
         if self.basis.name != "quadratic":
-            request = f"variances of {printable(self.scale.name)}"
-            obstacle = "only sums and numbers of rows were published"
-            raise UsageError(request, obstacle, "Ask for sf.Variance")
+            raise UsageError(
+                f"variances of {printable(self.scale.name)}",
+                "only sums and numbers of rows were published",
+                "Ask for sf.Variance",
+            )
         sums = self.sums_of_functions
         total = sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -103,8 +103,11 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not (self.points >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
-            obstacle = "they need at least one step between finite bounds"
-            raise UsageError(f"the values of {self.name!r}", obstacle, "Give them a wider Interval")
+            raise UsageError(
+                f"the values of {self.name!r}",
+                "they need at least one step between finite bounds",
+                "Give them a wider Interval",
+            )
 
     @property
     def width(self) -> float:
@@ -158,9 +161,11 @@ def plain_clip(clip: object) -> Clip:
     bounds = clip if isinstance(clip, list | tuple) else [clip]
     numbers = [_as_float(bound) for bound in bounds]
     if not all(map(math.isfinite, numbers)) or len(bounds) not in (1, 2):
-        obstacle = "it is neither a number nor a pair of numbers"
-        remedy = 'Write clip=200, clip=(0, 200) or clip="auto"'
-        raise UsageError("a clip", obstacle, remedy)
+        raise UsageError(
+            "a clip",
+            "it is neither a number nor a pair of numbers",
+            'Write clip=200, clip=(0, 200) or clip="auto"',
+        )
     return (numbers[0], numbers[-1]) if is_pair else numbers[0]
 
 
@@ -176,8 +181,11 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
     low, high = (lower, clip) if isinstance(clip, int | float) else clip
     if not lower <= low < high <= upper:
         obstacle = f"it does not lie within the bounds, {lower:g} to {upper:g}"
-        remedy = "Choose a clip within them, or declare wider bounds"
-        raise UsageError(f"{title}, clip = {shown(clip)}", obstacle, remedy)
+        raise UsageError(
+            f"{title}, clip = {shown(clip)}",
+            obstacle,
+            "Choose a clip within them, or declare wider bounds",
+        )
     missing = None if axis.stand_in is None else min(max(axis.stand_in, low), high)
     # Between two steps there is nothing to round a clipped value to but the clip itself.
     step = axis.step if axis.step and _are_steps(axis, low, high) else None

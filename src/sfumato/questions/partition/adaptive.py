@@ -252,9 +252,11 @@ class AutoPartitioner(
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count, judge and cut nodes, then count the cells."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
-        depth = _explore(draft)
         return draft.release(
-            self.name, depth, self.proof, "noise on counts from coarse to fine, and on cells"
+            self.name,
+            _explore(draft),
+            self.proof,
+            "noise on counts from coarse to fine, and on cells",
         )
 
 

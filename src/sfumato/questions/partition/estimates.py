@@ -269,8 +269,7 @@ class TreeEstimates:
 
     @cached_property
     def _tables_of_whole(self) -> SummedAreaTables:
-        whole = dataclasses.replace(self.inferred, estimate=self._whole)
-        return SummedAreaTables(self.tree, whole)
+        return SummedAreaTables(self.tree, dataclasses.replace(self.inferred, estimate=self._whole))
 
     def sums(self, ranges: Ranges, number: int, *, whole: bool) -> Array:
         """Return sums over ranges, in which rows of cut cells lie evenly: (number,).

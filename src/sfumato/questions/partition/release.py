@@ -78,8 +78,7 @@ def geojson(boxes: Partition, axes: Sequence[str] | None) -> dict[str, object]:
     ]
     columns = [column.tolist() for column in (*corners, boxes.counts, *boxes.interval())]
     features = [_feature(*row) for row in zip(*columns, strict=True)]
-    counted = boxes.guarantee.counted
-    return {"type": "FeatureCollection", "counted": counted, "features": features}
+    return {"type": "FeatureCollection", "counted": boxes.guarantee.counted, "features": features}
 
 
 def _in_digits(ends: Array, axis: GridAxis) -> Array:

@@ -408,8 +408,7 @@ class UniformPartitioner(
 
     def budget(self, cost: CentralMeasure) -> Budget:
         """What each count may spend where blocks are laid before the cells."""
-        counts_rows = self.partitions is None
-        return Budget.of(units_of(cost), self.shares, counts_rows=counts_rows)
+        return Budget.of(units_of(cost), self.shares, counts_rows=self.partitions is None)
 
     def _preview_in_steps(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None
@@ -472,8 +471,12 @@ class UniformPartitioner(
                 lambda units: self._in_lattice(counts.lattice, n, draft.law(units))
             )
             depths = grow(draft, layout, self.stop_below)
-        mechanism = "noise on the number of rows, on blocks of cells and on cells"
-        return draft.release(self.name, depths, self.proof_in_steps, mechanism)
+        return draft.release(
+            self.name,
+            depths,
+            self.proof_in_steps,
+            "noise on the number of rows, on blocks of cells and on cells",
+        )
 
     def most_numbers(self, lattice: Lattice) -> int:
         """How many counts the answer may hold at most: of cells, and of blocks above them."""

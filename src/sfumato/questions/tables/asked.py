@@ -141,16 +141,18 @@ def checked_numbers(
         )
     if isinstance(accuracy, int | float | str) and not isinstance(accuracy, bool):
         return None, _number(accuracy, "accuracy")
-    of_tables = _numbers(tables, accuracy, "accuracy")
-    return _numbers(tables, weights, "weights"), of_tables
+    return _numbers(tables, weights, "weights"), _numbers(tables, accuracy, "accuracy")
 
 
 def _numbers(tables: int, given: object, name: str) -> tuple[float, ...] | None:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
-        obstacle = "it must be a list with a number for each table"
-        raise UsageError(f"{name} = {shown(given)}", obstacle, "Give such a list")
+        raise UsageError(
+            f"{name} = {shown(given)}",
+            "it must be a list with a number for each table",
+            "Give such a list",
+        )
     if len(given) != tables:
         raise UsageError(
             f"{name} of {len(given)} numbers",
@@ -165,8 +167,9 @@ def _number(given: object, name: str) -> float:
         raise UsageError(f"{name} of {shown(given)}", "it is not a number", "Give a number above 0")
     number = float(positive(given, name))
     if not 1 / LARGEST <= number <= LARGEST:
-        obstacle = "it must lie from 10^-12 to 10^12"
-        raise UsageError(f"{name} of {shown(given)}", obstacle, "Give such a number")
+        raise UsageError(
+            f"{name} of {shown(given)}", "it must lie from 10^-12 to 10^12", "Give such a number"
+        )
     return number
 
 
@@ -200,8 +203,11 @@ def axes_lattice(
                 "Declare it as Categories with a public list, or ask a Histogram over it",
             )
         if axis.name == TABLE:
-            obstacle = "the answer has a column of that name"
-            raise UsageError(f"axis {TABLE!r}", obstacle, "Rename the column before asking")
+            raise UsageError(
+                f"axis {TABLE!r}",
+                "the answer has a column of that name",
+                "Rename the column before asking",
+            )
     return lattice
 
 
@@ -240,8 +246,7 @@ def unit_of_tables(unit: Unit) -> Unit:
     """The unit as a family states it: a limit on the norm holds in all of its tables together."""
     if unit.limits is msgspec.UNSET:
         return unit
-    limits = Limits(norm_in_tables=unit.limits.norm_per_person)
-    return msgspec.structs.replace(unit, limits=limits)
+    return msgspec.structs.replace(unit, limits=Limits(norm_in_tables=unit.limits.norm_per_person))
 
 
 # --- why they are private -------------------------------------------------------------------------

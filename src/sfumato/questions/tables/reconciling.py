@@ -153,12 +153,17 @@ def reconcile(
 
 def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
     if others:
-        request = f"{ASKED} with {1 + len(others)} arguments"
-        remedy = f"Write {ASKED}([first, second])"
-        raise UsageError(request, "the answers are one argument, which is a list", remedy)
+        raise UsageError(
+            f"{ASKED} with {1 + len(others)} arguments",
+            "the answers are one argument, which is a list",
+            f"Write {ASKED}([first, second])",
+        )
     if isinstance(releases, Release) or not isinstance(releases, Sequence) or len(releases) < 2:
-        obstacle = "it makes at least two answers agree"
-        raise UsageError(ASKED, obstacle, "Give a list of histograms or families of tables")
+        raise UsageError(
+            ASKED,
+            "it makes at least two answers agree",
+            "Give a list of histograms or families of tables",
+        )
     return list(map(_part, releases))
 
 
@@ -166,8 +171,7 @@ def _part(release: Release) -> Part:
     """Return what a release adds to a family, and refuse one that adds nothing."""
     match release:
         case TablesRelease():
-            axes = release.chains.levels
-            numbers = published_arrays(axes, release.measured, release.noisy)
+            numbers = published_arrays(release.chains.levels, release.measured, release.noisy)
             return Part(release, release.tables, release.lattice, release.measured, numbers)
         case HistogramRelease():
             return _part_of_histogram(release)
@@ -190,8 +194,11 @@ def _part_of_histogram(release: HistogramRelease) -> Part:
 
 def _unsuited(release: Release, obstacle: str) -> UsageError:
     title = release.title if isinstance(release, Release) else type(release).__name__
-    remedy = "Give histograms of rows over known cells, or families of tables"
-    return UsageError(f"{ASKED} of {title}", obstacle, remedy)
+    return UsageError(
+        f"{ASKED} of {title}",
+        obstacle,
+        "Give histograms of rows over known cells, or families of tables",
+    )
 
 
 def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
@@ -217,8 +224,7 @@ def _require_different(parts: Sequence[Part]) -> None:
     """Refuse an answer that is given twice: its noise would be taken for independent noise."""
     for part in parts:
         if not _receipts([part]):
-            obstacle = "it has no receipt, which says about which data it is"
-            raise _unsuited(part.release, obstacle)
+            raise _unsuited(part.release, "it has no receipt, which says about which data it is")
     for first, second in combinations(parts, 2):
         if _paid_places(first) & _paid_places(second):
             raise UsageError(

@@ -57,8 +57,7 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         if len(set(self.axes)) < len(self.axes):
             raise UsageError(self.title, "it names an axis twice", "Name each axis once")
         if any(not 0 <= count <= LARGEST_COUNT for count in self.counts):
-            obstacle = "a count is below 0 or above 2^53"
-            raise UsageError(self.title, obstacle, "Give numbers of rows")
+            raise UsageError(self.title, "a count is below 0 or above 2^53", "Give numbers of rows")
         if self.labels and len(self.labels) != len(self.counts):
             raise UsageError(self.title, "it does not have one count for each cell", WRITE)
 
@@ -83,8 +82,11 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         cells = math.prod(shape)
         if not self.labels:
             if len(self.counts) != cells:
-                obstacle = f"it has {len(self.counts):,} counts, and the table has {cells:,} cells"
-                raise UsageError(self.title, obstacle, "Give one count for each cell")
+                raise UsageError(
+                    self.title,
+                    f"it has {len(self.counts):,} counts, and the table has {cells:,} cells",
+                    "Give one count for each cell",
+                )
             return np.array(self.counts, dtype=np.int64).reshape(shape)
         # No count is -1, so a cell that none was given for shows.
         table = np.full(shape, -1, dtype=np.int64)
@@ -141,8 +143,11 @@ def plain_totals(given: object) -> tuple[PublicTotal, ...]:
     if isinstance(given, Sequence) and all(isinstance(total, PublicTotal) for total in given):
         return tuple(given)
     if not isinstance(given, Mapping):
-        request = f"totals of type {type(given).__name__}"
-        raise UsageError(request, "they must be counts by the axes of a table", WRITE)
+        raise UsageError(
+            f"totals of type {type(given).__name__}",
+            "they must be counts by the axes of a table",
+            WRITE,
+        )
     return tuple(_plain(axes, counts) for axes, counts in given.items())
 
 
@@ -164,8 +169,11 @@ def _plain_count(count: object, title: str) -> int:
     if hasattr(count, "__index__") and not isinstance(count, bool):
         # True is an integer to Python, and no number of rows.
         return int(count.__index__())
-    obstacle = f"{shown(count)} is not a whole number, and rows are counted"
-    raise UsageError(title, obstacle, "Give whole numbers of at least 0")
+    raise UsageError(
+        title,
+        f"{shown(count)} is not a whole number, and rows are counted",
+        "Give whole numbers of at least 0",
+    )
 
 
 def require_no_persons(totals: Sequence[PublicTotal], unit: Unit) -> None:
@@ -220,8 +228,9 @@ def dropped_rows(axis: LatticeAxis) -> Dropped | None:
             ]
             if not lacking:
                 return None
-            remedy = 'Declare Categories([...], other="else", missing="not known")'
-            return Dropped(" or ".join(lacking), remedy)
+            return Dropped(
+                " or ".join(lacking), 'Declare Categories([...], other="else", missing="not known")'
+            )
         case _:
             return Dropped("of keys that are not shown", "Declare Categories with a public list")
 
@@ -268,8 +277,11 @@ def known_tables(totals: Sequence[PublicTotal], chains: Chains) -> dict[Margin, 
     for total in totals:
         for name in total.axes:
             if name not in axes:
-                obstacle = f"no table has the axis {printable(name)}; {nearest(name, axes)}"
-                raise UsageError(total.title, obstacle, "Name axes of the tables")
+                raise UsageError(
+                    total.title,
+                    f"no table has the axis {printable(name)}; {nearest(name, axes)}",
+                    "Name axes of the tables",
+                )
         counts = total.on([axes[name] for name in total.axes])
         margin = chains.margin(total.axes)
         places = np.argsort(chains.order(total.axes))
