@@ -484,39 +484,27 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def functions(self, values: Array) -> Array:
         """Evaluate the functions at lattice values: int64 ndarray of shape (len(values), k)."""
-        indices, amounts = self.terms(values)
-        amounts_of_all = np.zeros((len(indices), self.size), np.int64)
-        np.put_along_axis(amounts_of_all, indices, amounts, axis=1)
-        return amounts_of_all
-
-    def terms(self, values: Array) -> tuple[Array, Array]:
-        """Return which functions may differ from 0 at lattice values, and what they are there.
-
-        Returns
-        -------
-        indices, amounts : int64 ndarrays of shape (len(values), terms)
-        """
         x = np.asarray(values, dtype=np.int64)
         rest = self.points - x
         match self.name:
             case "pair":
-                amounts = np.stack([rest, x], axis=1)
+                return self.multiple * np.stack([rest, x], axis=1)
             case "quadratic":
-                amounts = np.stack([rest * rest, 2 * x * rest, x * x], axis=1)
+                return self.multiple * np.stack([rest * rest, 2 * x * rest, x * x], axis=1)
             case "hats":
-                return self._hat_terms(x)
-        every = np.arange(amounts.shape[1])
-        return np.broadcast_to(every, amounts.shape), self.multiple * amounts
+                return self._hats(x)
 
-    def _hat_terms(self, x: Array) -> tuple[Array, Array]:
-        """Return the two hats on both sides of each value; all others are 0 there."""
+    def _hats(self, x: Array) -> Array:
+        """Return the hats at each value: the two on both sides of it, and 0 for all others."""
         knots = self.knots
         lower = np.minimum(np.searchsorted(knots, x, side="right") - 1, len(knots) - 2)
         # All gaps divide the largest one, so that each amount is a whole number.
         slope = self.unity // (knots[lower + 1] - knots[lower])
-        indices = np.stack([lower, lower + 1], axis=1)
-        amounts = np.stack([(knots[lower + 1] - x) * slope, (x - knots[lower]) * slope], axis=1)
-        return indices, amounts
+        hats = np.zeros((len(x), self.size), np.int64)
+        rows = np.arange(len(x))
+        hats[rows, lower] = (knots[lower + 1] - x) * slope
+        hats[rows, lower + 1] = (x - knots[lower]) * slope
+        return hats
 
 
 @lru_cache(maxsize=64)

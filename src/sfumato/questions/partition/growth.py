@@ -193,21 +193,6 @@ class Growth:
             self._node[self._young.entries] = self._young.node
         return self._node
 
-    def rows_of(self, nodes: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield occupied cells within each node, and their rows.
-
-        Yields
-        ------
-        cells, rows : int64 ndarrays of shapes (occupied, d) and (occupied,)
-        """
-        order = np.argsort(self._current_node, kind="stable")
-        sorted_nodes = self._current_node[order]
-        starts = np.searchsorted(sorted_nodes, nodes)
-        stops = np.searchsorted(sorted_nodes, nodes, side="right")
-        for start, stop in zip(starts, stops, strict=True):
-            inside = order[start:stop]
-            yield self.cells[inside], self.weights[inside]
-
     def counts_along(self, nodes: Array, axis: Array) -> Iterator[tuple[int, Array]]:
         """Yield the rows of each node along its axis, one node at a time.
 
@@ -218,10 +203,16 @@ class Growth:
         counts : int64 ndarray
             True counts of its lattice cells along the axis, which must never be shown.
         """
-        for node, along, (cells, weights) in zip(nodes, axis, self.rows_of(nodes), strict=True):
+        order = np.argsort(self._current_node, kind="stable")
+        sorted_nodes = self._current_node[order]
+        starts = np.searchsorted(sorted_nodes, nodes)
+        stops = np.searchsorted(sorted_nodes, nodes, side="right")
+        for node, along, start, stop in zip(nodes, axis, starts, stops, strict=True):
+            inside = order[start:stop]
             lower = int(self.lower[node, along])
             width = int(self.widths(node)[along])
-            counts = np.bincount(cells[:, along] - lower, weights, minlength=width)
+            places = self.cells[inside, along] - lower
+            counts = np.bincount(places, self.weights[inside], minlength=width)
             yield lower, np.rint(counts).astype(np.int64)
 
     def middles(self, nodes: Array, axis: Array) -> Array:
@@ -566,12 +557,18 @@ def split_at_edges(
 
 
 def _split_grids(
-    growth: Growth, nodes: Array, first: Array, last: Array, points: GridPoints
+    growth: Growth,
+    nodes: Array,
+    first: Array,
+    last: Array,
+    points: GridPoints,
+    *,
+    upper_middle: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Split each node along its grid, in the middle of its longest side in cells of the grid.
 
     Parameters and what is returned are those of ``split_at_edges``; ``points`` gives the lattice
-    points of edges.
+    points of edges, and ``upper_middle`` says which of two middle edges is taken.
     """
     owner = np.arange(len(nodes))
     cells = [nodes[:0]]
@@ -591,7 +588,7 @@ def _split_grids(
         first = first[goes_on]
         last = last[goes_on]
         owner = owner[goes_on]
-        middle = (first[boxes, axis] + last[boxes, axis]) // 2
+        middle = (first[boxes, axis] + last[boxes, axis] + upper_middle) // 2
         nodes = growth.split(nodes, axis, points(owner, axis, middle))
         owner = np.repeat(owner, 2)
         first = np.repeat(first, 2, axis=0)
@@ -616,27 +613,13 @@ def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Ar
     -------
     int64 ndarray: all parts.
     """
-    # Each box is still to be cut at the points from ``first`` to ``last`` of its owner.
-    first = np.zeros(len(nodes), np.int64)
-    last = np.array([len(points) for points in cuts], np.int64)
-    owner = np.arange(len(nodes))
-    parts = [nodes[:0]]
-    while len(nodes):
-        goes_on = last > first
-        parts.append(nodes[~goes_on])
-        nodes = nodes[goes_on]
-        owner = owner[goes_on]
-        first = first[goes_on]
-        last = last[goes_on]
-        middle = (first + last) // 2
-        points = [cuts[i][m] for i, m in zip(owner.tolist(), middle.tolist(), strict=True)]
-        if len(nodes):
-            nodes = growth.split(nodes, axis[owner], np.array(points, np.int64))
-        owner = np.repeat(owner, 2)
-        # Children stand in pairs: the lower one ends before the middle point, the upper one begins
-        # after it.
-        firsts = np.stack([first, middle + 1], axis=1)
-        lasts = np.stack([middle, last], axis=1)
-        first = firsts.reshape(-1)
-        last = lasts.reshape(-1)
-    return np.concatenate(parts)
+    first = np.zeros((len(nodes), growth.lower.shape[1]), np.int64)
+    last = np.zeros_like(first)
+    last[np.arange(len(nodes)), axis] = [len(points) + 1 for points in cuts]
+
+    def points(owner: Array, _: Array, edge: Array) -> Array:
+        # The first and the last edge are the ends of the node.
+        pairs = zip(owner.tolist(), edge.tolist(), strict=True)
+        return np.array([cuts[node][edge - 1] for node, edge in pairs], np.int64)
+
+    return _split_grids(growth, nodes, first, last, points, upper_middle=True)[0]

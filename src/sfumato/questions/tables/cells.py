@@ -212,8 +212,7 @@ class TablesPreview(Preview, frozen=True):
 
     def accuracy_of(self, table: int, confidence: Exactly = "0.95") -> float:
         """The half-width of the counts of one table, by its place."""
-        errors = self._errors
-        return float(errors.half_widths(self.tables[table], error_probability(confidence)).max())
+        return self.accuracies(confidence)[table]
 
     def lines(self) -> list[str]:
         """What is added to what, and how accurate each table would be."""

@@ -285,8 +285,8 @@ class Nesting:
     axes : tuple of Levels
 
     >>> nesting = Nesting((Levels(((2,), (3, 1))), Levels.flat(4)))
-    >>> nesting.shape((1, 0)), nesting.cells((2, 1)), nesting.ancestors(0, 2, 1).tolist()
-    ((2, 1), 16, [0, 0, 0, 1])
+    >>> nesting.shape((1, 0)), nesting.cells((2, 1))
+    ((2, 1), 16)
     """
 
     axes: tuple[Levels, ...]
@@ -316,13 +316,9 @@ class Nesting:
         """Whether a table says anything beyond its margins; not where an axis has one label."""
         return all(self.residual_shape(table))
 
-    def ancestors(self, axis: int, level: int, lower: int) -> Array:
-        """Return the cell of the lower level in which each cell of a level lies: int64 ndarray."""
-        return self.axes[axis].ancestors(lower, level)
-
     def first_descendants(self, axis: int, lower: int, level: int) -> Array:
         """Return the first cell of a level in each cell of a lower level: int64 ndarray."""
-        return np.flatnonzero(np.diff(self.ancestors(axis, level, lower), prepend=-1))
+        return np.flatnonzero(np.diff(self.axes[axis].ancestors(lower, level), prepend=-1))
 
     def places(self, table: Margin, margin: Margin) -> Array:
         """Return the flat index in the margin to which each cell of a table is added.
@@ -333,9 +329,9 @@ class Nesting:
         """
         places: Array = np.zeros((), dtype=np.int32)
         stride = self.cells(margin)
-        for axis, (level, lower) in enumerate(zip(table, margin, strict=True)):
-            stride //= self.axes[axis].cells(lower)
-            along = (self.ancestors(axis, level, lower) * stride).astype(np.int32)
+        for axis, level, lower in zip(self.axes, table, margin, strict=True):
+            stride //= axis.cells(lower)
+            along = (axis.ancestors(lower, level) * stride).astype(np.int32)
             places = np.add.outer(places, along)
         return places.reshape(-1)
 

@@ -329,5 +329,5 @@ def _spread(values: Array, margin: Margin, table: Margin, nesting: Nesting) -> A
     """Repeat the cells of a margin in the cells of a table; axes it sums over are broadcast."""
     for axis, (lower, level) in enumerate(zip(margin, table, strict=True)):
         if 0 < lower < level:
-            values = np.take(values, nesting.ancestors(axis, level, lower), axis=axis)
+            values = np.take(values, nesting.axes[axis].ancestors(lower, level), axis=axis)
     return values

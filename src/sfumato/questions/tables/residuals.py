@@ -149,8 +149,8 @@ class Family:
         """Whether a margin can be estimated."""
         return all(kept in self.precisions for kept in self.estimable(margin))
 
-    def _paths(self, margin: Margin) -> Paths:
-        """Return the way to any cell, where all cells of a level have equally many siblings."""
+    def paths(self, margin: Margin) -> Paths:
+        """Return the way to a cell: to any, where a level has as many siblings everywhere."""
         return tuple(axis.kinds(level)[0][0] for axis, level in zip(self.axes, margin, strict=True))
 
     # --- errors -----------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Family:
         paths : tuple of Path, or None
             The way to the cell along each axis. None: where all cells have the same.
         """
-        paths = paths or self._paths(margin)
+        paths = paths or self.paths(margin)
         if any(path.within for path in paths):
             return math.fsum(
                 factor**2 * times * self.measured[index].variance
@@ -182,7 +182,7 @@ class Family:
         Every cell with the same paths has an error of this form, with other draws. Parameters are
         those of ``variance_of``.
         """
-        paths = paths or self._paths(margin)
+        paths = paths or self.paths(margin)
         weights = []
         for index, (measured, variance, whole) in enumerate(self.measured):
             # What is known has no error, and a residual enters only tables at or above its own.

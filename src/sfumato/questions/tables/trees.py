@@ -45,7 +45,6 @@ from sfumato.basics import Array
 from sfumato.questions.tables.levels import Levels, Margin
 from sfumato.questions.tables.residuals import (
     Family,
-    Paths,
     Weight,
     entry_of,
     parted_cells,
@@ -297,7 +296,7 @@ class UnevenFamily:
 
     def variance_of(self, margin: Margin, cell: int) -> float:
         """Return the variance of the cells of a table that lie in one cell of the tree."""
-        paths = self._paths(margin)
+        paths = self.family.paths(self._at(margin, 0))
         terms = []
         for kept in self._below(margin):
             share = math.prod(map(share_of, kept, paths))
@@ -342,7 +341,7 @@ class UnevenFamily:
         float64 ndarray of shape (cells of the tree,)
         """
         level = measured.margin[self.tree]
-        paths = self._paths(margin)
+        paths = self.family.paths(self._at(margin, 0))
         factors = np.zeros(self.family.axes[self.tree].cells(level))
         for kept in self._below(common):
             if level > self._fits[kept].last or not (of_kept := self._precision(kept, measured)):
@@ -363,11 +362,6 @@ class UnevenFamily:
                 path = axis.kinds(margin[at])[0][0]
                 times *= parted_cells(axis, path, measured.margin[at], parted[at])
         return times
-
-    def _paths(self, margin: Margin) -> Paths:
-        """Return the ways to a cell along the other axes, and to the total of the tree."""
-        axes = zip(self.family.axes, self._at(margin, 0), strict=True)
-        return tuple(axis.kinds(level)[0][0] for axis, level in axes)
 
     # --- estimates --------------------------------------------------------------------------------
 
