@@ -141,7 +141,7 @@ def copy_of(text: bytes | memoryview) -> pa.Buffer:
     A thread of Arrow may let go of a stream when Python has already ended. Of memory of Python's it
     could not, and the process would crash.
     """
-    copy = pa.allocate_buffer(len(text))
+    copy = pa.allocate_buffer(len(text), pa.system_memory_pool())
     np.frombuffer(copy, np.uint8)[:] = np.frombuffer(text, np.uint8)
     return copy
 

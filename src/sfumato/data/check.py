@@ -12,7 +12,7 @@ labels are counted exactly; beyond, their counts are lower bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,6 @@ from sfumato.data.packed_counts import RenumberedKeys
 from sfumato.data.priorities import chosen_by, person_ids
 from sfumato.data.reader import (
     Losses,
-    Piece,
     Progress,
     RowReader,
     guarded,
@@ -133,9 +132,7 @@ def _read(
     all_rows = guarded(reader.name, reader.rows) if progress else None
     tell = None if progress is None else lambda rows_done: progress(rows_done, all_rows)
     threads = thread_limit()
-    pieces: Iterable[Piece] = [partial(reader.batches_noting, columns, losses)]
-    if threads > 1:
-        pieces = guarded(reader.name, reader.pieces_noting, columns, losses)
+    pieces = guarded(reader.name, reader.pieces_noting, columns, losses)
     types = KnownTypes(reader.name, columns, source.unit.person)
     # A key of its own: a check must not show which rows a release keeps.
     new_part = partial(_Part, source, needs, fresh_key())

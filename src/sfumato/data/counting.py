@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.data.reader import Piece, Progress, RowReader, guarded
+from sfumato.data.reader import Progress, RowReader, guarded
 from sfumato.data.source import Source, as_need
 from sfumato.domain import Lattice
 
@@ -78,10 +77,7 @@ def count(
     if not isinstance(reader, RowReader):
         return on_executors(source).count(scan)
     threads = thread_limit()
-    # One thread alone reads the table as a whole, as its reader does it best.
-    pieces: Iterable[Piece] = [partial(reader.batches, scan.columns)]
-    if threads > 1:
-        pieces = guarded(reader.name, reader.pieces, scan.columns)
+    pieces = guarded(reader.name, reader.pieces, scan.columns)
     if progress is None:
         return cubes_of_pieces(scan, pieces, threads=threads)
     all_rows = guarded(reader.name, reader.rows)

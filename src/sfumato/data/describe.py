@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import call
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -182,7 +184,8 @@ def _parses(part: RowReader, name: str) -> bool:
     """
     losses = Losses()
     booleans = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
-    batch = next(part.batches_noting({name: _axis(name)}, losses), None)
+    pieces = part.pieces_noting({name: _axis(name)}, losses)
+    batch = next(chain.from_iterable(map(call, pieces)), None)
     texts = next(part.batches({name: booleans}), None)
     if batch is None or texts is None:
         return True

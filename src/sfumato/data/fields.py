@@ -34,7 +34,7 @@ import math
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -58,7 +58,7 @@ from sfumato.data.dates import (
     read_dates,
 )
 from sfumato.data.options import NO_OPTIONS, PLAIN, FileOptions, Notation, stating
-from sfumato.data.reader import Column, Columns, Losses, RowReader
+from sfumato.data.reader import Column, Columns, Losses, NotingReader
 from sfumato.data.schema import AS_DECLARED
 from sfumato.domain import BLANKS, Label, field_microseconds
 from sfumato.errors import DataError
@@ -485,7 +485,7 @@ def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
 MERGED = "as merged cells leave"
 
 
-class TextFile(RowReader):
+class TextFile(NotingReader):
     """A file of text, as far as that is alike for all: the domain declares the types.
 
     A subclass reads the names of the columns, and notes what it loses in reading the rows.
@@ -540,18 +540,8 @@ class TextFile(RowReader):
             remedy += "; of merged cells, only the first has the name, so give each its own"
         return form, remedy
 
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read the columns wanted."""
-        return self.batches_noting(columns, Losses())
-
 
 # --- missing fields -------------------------------------------------------------------------------
-
-
-def common_missing(columns: Columns) -> list[str]:
-    """Give the texts that stand for a missing value in all of these columns."""
-    listed = {label for column in columns.values() for label in _listed(column)}
-    return [text for text in MISSING if text not in listed]
 
 
 def quick_types(columns: Columns, options: FileOptions) -> dict[str, pa.DataType]:
@@ -561,10 +551,10 @@ def quick_types(columns: Columns, options: FileOptions) -> dict[str, pa.DataType
     value in all columns. Labels may be read as a dictionary of bytes.
     """
     types: dict[str, pa.DataType] = {}
-    all_missing = len(common_missing(columns)) == len(MISSING)
+    listed = {label for column in columns.values() for label in _listed(column)}
     for name, column in columns.items():
         if pt.is_float64(declared(column)):
-            if all_missing and options.notation(name).has_plain_numbers:
+            if listed.isdisjoint(MISSING) and options.notation(name).has_plain_numbers:
                 types[name] = pa.float64()
         elif column is not None and column.has_labels and column.calendar is msgspec.UNSET:
             types[name] = pa.dictionary(pa.int32(), pa.binary())
@@ -652,9 +642,10 @@ def _parsed_dictionary(encoded: pa.Array, column: Column, notation: Notation) ->
     values = decoded(parse(fields, column, notation))
     if values.null_count > fields.null_count:
         return None
+    indices = encoded.indices
     if values.null_count:
-        return values.take(encoded.indices)
-    return pa.DictionaryArray.from_arrays(encoded.indices, values)
+        indices = without(indices, values.is_null().take(indices))
+    return pa.DictionaryArray.from_arrays(indices, values)
 
 
 def either(values: pa.Array, others: pa.Array) -> pa.Array:

@@ -293,19 +293,27 @@ class RowReader(Reader):
     def pieces_noting(self, columns: Columns, losses: Losses) -> Iterable[Piece]:
         """Give the table in the same parts, and add to ``losses`` what is lost in reading them.
 
-        As it stands, in one part, unless the table loses nothing.
-        """
-        if type(self).batches_noting is RowReader.batches_noting:
-            return self.pieces(columns)
-        return [partial(self.batches_noting, columns, losses)]
-
-    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Give all rows, and add to ``losses`` what is lost in reading text or Python objects.
-
         A table of typed values loses nothing.
         """
         del losses
-        return self.batches(columns)
+        return self.pieces(columns)
+
+
+class NotingReader(RowReader):
+    """A table of text or of Python objects: it implements ``pieces_noting``."""
+
+    @abstractmethod
+    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterable[Piece]:
+        """Give the table in parts, and add to ``losses`` what is lost in reading them."""
+
+    def pieces(self, columns: Columns) -> Iterable[Piece]:
+        """Give the table in parts."""
+        return self.pieces_noting(columns, Losses())
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Give all rows, part by part."""
+        for piece in self.pieces(columns):
+            yield from piece()
 
 
 def with_rows(reader: Reader, purpose: str) -> RowReader:

@@ -281,7 +281,8 @@ def test_losses_are_counted_for_the_custodian(tmp_path: Path) -> None:
     path.write_bytes(b'age,kind\n1,a\nx,\xff\n\n1\n1,2,3\nNA,\n"1,a\n')
     losses = Losses()
     columns = {"age": TENS.axes[0], "kind": LATTICES[2].axes[0]}
-    rows = sum(len(batch) for batch in CsvFile(path, "t.csv").batches_noting(columns, losses))
+    pieces = CsvFile(path, "t.csv").pieces_noting(columns, losses)
+    rows = sum(len(batch) for piece in pieces for batch in piece())
     assert (rows, losses.wrong_length, losses.unended) == (3, 2, 1)
     assert (losses.unparsed, losses.not_utf8) == ({"age": 1, "kind": 1}, {"kind": 1})
 
@@ -411,8 +412,10 @@ def test_a_field_is_read_alike_in_a_quick_column_and_in_any_other(
         rows = b"".join(b"0," + field + b"\n" for field in fields)
         path = write(tmp_path, b"other," + name.encode() + b"\n" + rows)
         losses = Losses()
-        batches = CsvFile(path, "t").batches_noting({name: axis}, losses)
-        values = [value for batch in batches for value in batch[name].to_pylist()]
+        pieces = CsvFile(path, "t").pieces_noting({name: axis}, losses)
+        values = [
+            value for piece in pieces for batch in piece() for value in batch[name].to_pylist()
+        ]
         return [None if value != value else value for value in values], losses  # noqa: PLR0124
 
     together, lost = read(fields)

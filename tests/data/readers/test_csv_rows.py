@@ -99,7 +99,7 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
         for piece in csv_rows.pieces(fill, lambda: lost.append(1), separator.encode()):  # noqa: B023
             whole.append(bytes(piece))
             if bytes(piece).strip(b"\r\n") or len(names) == 1:
-                table = read_rows(copy_of(piece), RowForm(names, names, [], separator), Losses())
+                table = read_rows(copy_of(piece), RowForm(names, names, separator), Losses())
                 found += zip(*(table[name].to_pylist() for name in names), strict=True)
         rows, dropped = cut_by_the_rule(data, longest, separator.encode())
         assert (b"".join(whole), len(lost)) == (b"".join(rows), dropped), data

@@ -13,9 +13,9 @@ Blank lines are skipped; but in a file of one column, a blank line is a row whos
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pyarrow import csv
 
 from sfumato.basics import copy_of
 from sfumato.data.columns import text_of
-from sfumato.data.fields import TextFile, common_missing, parsed_column, quick_types
+from sfumato.data.fields import MISSING, TextFile, parsed_column, quick_types
 from sfumato.data.options import TAB, FileOptions, stating
 from sfumato.data.reader import Column, Columns, Losses, Piece, check_file, guarded
 from sfumato.data.readers import csv_rows
@@ -224,29 +224,16 @@ class CsvFile(TextFile):
         """
         return self._header().names
 
-    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Read the columns wanted, and add to ``losses`` what is lost in reading them."""
-        for piece in self.pieces_noting(columns, losses):
-            yield from piece()
-
-    def pieces(self, columns: Columns) -> Iterator[Piece]:
-        """Give the text in pieces of whole rows, which are parsed by whoever calls them."""
-        return self.pieces_noting(columns, Losses())
-
     def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
-        """Give the same pieces, and add to ``losses`` what is lost in reading them."""
+        """Give the text in pieces of whole rows, which are parsed by whoever calls them."""
         header = self._header()
-        form = self._form(header, columns)
-        for rows in self._rows(header, losses):
-            yield partial(self._parsed, rows, form, columns, losses)
-
-    def _form(self, header: Header, columns: Columns) -> RowForm:
         types = quick_types(columns, self._options)
         if self._person is not None:
             # Where there are many persons, a dictionary of them takes most time.
             types.pop(self._person, None)
-        missing = common_missing(columns)
-        return RowForm(header.names, list(columns), missing, self._separator, types)
+        form = RowForm(header.names, list(columns), self._separator, types)
+        for rows in self._rows(header, losses):
+            yield partial(self._parsed, rows, form, columns, losses)
 
     def _parsed(
         self, rows: pa.Buffer, form: RowForm, columns: Columns, losses: Losses
@@ -324,7 +311,7 @@ class CsvFile(TextFile):
 # --- rows to batches ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass
 class RowForm:
     """What Arrow needs to know to parse rows.
 
@@ -334,25 +321,40 @@ class RowForm:
         The columns of the file.
     wanted : list of str
         The columns to read.
-    missing : list of str
-        The texts that stand for a missing value in all of them.
     separator : str
         What separates the fields.
     types : mapping of str to pyarrow.DataType
         What columns may be read as instead of bytes: see ``fields.quick_types``.
+    is_filled : bool
+        Whether all pieces so far have a number in each field of numbers. Otherwise it would cost
+        time to try, of each piece, whether it has.
     """
 
     names: list[str]
     wanted: list[str]
-    missing: list[str]
     separator: str = ","
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    is_filled: bool = True
 
-    @property
-    def of_bytes(self) -> RowForm:
-        """The same without numbers: one that is none can fail the whole piece."""
-        types = {name: type_ for name, type_ in self.types.items() if not pt.is_float64(type_)}
-        return replace(self, types=types)
+    def readings(self) -> Iterator[csv.ConvertOptions]:
+        """Give the ways to read a piece, quickest first; the last one takes any field."""
+        of_bytes = {name: type_ for name, type_ in self.types.items() if not pt.is_float64(type_)}
+        if len(of_bytes) < len(self.types):
+            if self.is_filled:
+                yield self._reading(self.types, ())
+            yield self._reading(self.types, MISSING)
+        # Here what stands for a missing value is found later, of each column by itself.
+        yield self._reading(of_bytes, ())
+
+    def _reading(
+        self, types: Mapping[str, pa.DataType], missing: Sequence[str]
+    ) -> csv.ConvertOptions:
+        return csv.ConvertOptions(
+            include_columns=self.wanted,
+            column_types={name: types.get(name, pa.binary()) for name in self.wanted},
+            null_values=missing,
+            strings_can_be_null=True,
+        )
 
 
 def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
@@ -365,18 +367,17 @@ def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
         losses.wrong_length += 1
         return "skip"
 
-    for attempted in (form, form.of_bytes):
+    for reading in form.readings():
         try:
-            return _parsed(piece, attempted, None)
+            return _parsed(piece, form, reading, None)
         except pa.ArrowInvalid:
-            pass
-    form = form.of_bytes
+            form.is_filled = False
     # A row has another length. Arrow shows each such row to the handler as text, and fails where
     # the row is not UTF-8. Read as Latin-1, every row is text.
     text = piece.to_pybytes()
     if text_of(text) is not None:
-        return _parsed(piece, form, wrong_length)
-    table = _parsed(copy_of(text.decode("latin-1").encode()), form, wrong_length)
+        return _parsed(piece, form, reading, wrong_length)
+    table = _parsed(copy_of(text.decode("latin-1").encode()), form, reading, wrong_length)
     for index, name in enumerate(table.column_names):
         column = table[name].combine_chunks().dictionary_encode()
         fields = [raw.decode().encode("latin-1") for raw in column.dictionary.to_pylist()]
@@ -386,7 +387,10 @@ def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
 
 
 def _parsed(
-    text: pa.Buffer, form: RowForm, wrong_length: Callable[[object], str] | None
+    text: pa.Buffer,
+    form: RowForm,
+    reading: csv.ConvertOptions,
+    wrong_length: Callable[[object], str] | None,
 ) -> pa.Table:
     return csv.read_csv(
         pa.BufferReader(text),
@@ -398,10 +402,7 @@ def _parsed(
             ignore_empty_lines=len(form.names) > 1,
             invalid_row_handler=wrong_length,
         ),
-        csv.ConvertOptions(
-            include_columns=form.wanted,
-            column_types={name: form.types.get(name, pa.binary()) for name in form.wanted},
-            null_values=form.missing,
-            strings_can_be_null=True,
-        ),
+        reading,
+        # It keeps what is freed, where Arrow's own gives it back before the next piece.
+        pa.system_memory_pool(),
     )

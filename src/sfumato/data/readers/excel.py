@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from sfumato.data.fields import TextFile, either, parsed_column
 from sfumato.data.options import PLAIN, FileOptions, stating
-from sfumato.data.reader import Column, Columns, Losses, check_file, stat_file
+from sfumato.data.reader import Column, Columns, Losses, Piece, check_file, stat_file
 from sfumato.data.readers.xlsx import Element, Parts, RawCell, Row, damaged
 from sfumato.errors import DataError
 
@@ -258,8 +258,11 @@ class ExcelFile(TextFile):
         state = (status.st_ino, status.st_mtime_ns, status.st_size)
         return list(_names_at(self.path, self.name, self._options, state))
 
-    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Read the columns wanted, and add to ``losses`` what is lost in reading them."""
+    def pieces_noting(self, columns: Columns, losses: Losses) -> list[Piece]:
+        """Give the sheet in one piece."""
+        return [partial(self._batches, columns, losses)]
+
+    def _batches(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         with _opened(self.path, self.name) as parts:
             read = Cells(parts).read
             header, rows = _header(parts, read, self._options)

@@ -46,6 +46,7 @@ from sfumato.data.reader import (
     Column,
     Columns,
     Losses,
+    NotingReader,
     Piece,
     RowReader,
     guarded,
@@ -75,7 +76,7 @@ def folder_values(folders: Sequence[str]) -> list[tuple[str, str | None]]:
     return values
 
 
-class FileInFolders(RowReader):
+class FileInFolders(NotingReader):
     """A file, with the columns that the names of its folders add."""
 
     in_memory = False
@@ -111,22 +112,11 @@ class FileInFolders(RowReader):
         """Say what the file says."""
         return self._file.misreading()
 
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read the file, and add a constant column for each folder."""
-        return self.batches_noting(columns, Losses())
-
-    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Read the file and add the folders' columns; note what is lost in reading text."""
-        batches = partial(self._file.batches_noting, self._in_file_or_first(columns), losses)
-        return self._completed(batches, columns)
-
-    def pieces(self, columns: Columns) -> Iterator[Piece]:
-        """Give the pieces of the file, with the folders' columns."""
-        return self.pieces_noting(columns, Losses())
-
     def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
-        """Give the same pieces, and add to ``losses`` what is lost in reading them."""
-        for piece in self._file.pieces_noting(self._in_file_or_first(columns), losses):
+        """Give the pieces of the file, with a constant column for each folder."""
+        # To count rows, the first column of the file is read if none is wanted.
+        in_file = self._in_file(columns) or {self._file.names()[0]: None}
+        for piece in self._file.pieces_noting(in_file, losses):
             yield partial(self._completed, piece, columns)
 
     def _completed(self, piece: Piece, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -137,10 +127,6 @@ class FileInFolders(RowReader):
                 for name in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-
-    def _in_file_or_first(self, columns: Columns) -> Columns:
-        """Return what is read of the file: its first column, to count rows, if none is wanted."""
-        return self._in_file(columns) or {self._file.names()[0]: None}
 
     def _in_file(self, columns: Columns) -> Columns:
         folders = dict(self._values)
@@ -448,7 +434,7 @@ READERS: dict[str, Callable[[Path, str, str | None, FileOptions], RowReader]] = 
 """Opens a file of each form: takes its path, the name for errors, the person's column, options."""
 
 
-class Files(RowReader):
+class Files(NotingReader):
     """The files that paths, directories and patterns stand for, one after another, sorted.
 
     Each file must have all columns wanted, of types that fit. Ids of persons are converted to one
@@ -552,34 +538,17 @@ class Files(RowReader):
         """Say what the first file says."""
         return self.parts()[0].misreading()
 
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read file by file."""
-        return self.batches_noting(columns, Losses())
-
-    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Read file by file, and add to ``losses`` what is lost in reading text."""
+    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterable[Piece]:
+        """Give the pieces of each file, and add to ``losses`` what is lost in reading text."""
         parts = self.parts()
         if len(parts) == 1 and parts[0].name == self.name:
             # An error names the table, and so the file: it needs no guard of its own.
-            return parts[0].batches_noting(columns, losses)
-        return self._one_after_another(parts, columns, losses)
+            return parts[0].pieces_noting(columns, losses)
+        return self._pieces_of(parts, columns, losses)
 
-    def _one_after_another(
+    def _pieces_of(
         self, parts: Sequence[RowReader], columns: Columns, losses: Losses
-    ) -> Iterator[pa.RecordBatch]:
-        id_type = self._id_type(parts, columns)
-        for part in parts:
-            yield from self._of_part(
-                part.name, partial(part.batches_noting, columns, losses), id_type
-            )
-
-    def pieces(self, columns: Columns) -> Iterator[Piece]:
-        """Give the pieces of each file."""
-        return self.pieces_noting(columns, Losses())
-
-    def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
-        """Give the same pieces, and add to ``losses`` what is lost in reading them."""
-        parts = self.parts()
+    ) -> Iterator[Piece]:
         id_type = self._id_type(parts, columns)
         for part in parts:
             for piece in guarded_batches(part.name, part.pieces_noting, columns, losses):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from sfumato.data.fields import declared, require_exact_ids
 from sfumato.data.objects import parsed_objects, whole_numbers
-from sfumato.data.reader import BATCH_ROWS, Column, Columns, Losses, RowReader
+from sfumato.data.reader import BATCH_ROWS, Column, Columns, Losses, NotingReader, Piece, RowReader
 from sfumato.data.schema import AS_DECLARED
 from sfumato.errors import DataError
 
@@ -26,7 +27,7 @@ def _is_pandas_frame(data: object) -> TypeGuard[pd.DataFrame]:
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
-class PandasFrame(RowReader):
+class PandasFrame(NotingReader):
     """A pandas frame. Only the columns wanted are converted, part by part; the index is ignored."""
 
     name = "pandas DataFrame"
@@ -80,12 +81,11 @@ class PandasFrame(RowReader):
         """Give the number of rows."""
         return len(self._frame)
 
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Convert the columns wanted, part by part."""
-        return self.batches_noting(columns, Losses())
+    def pieces_noting(self, columns: Columns, losses: Losses) -> list[Piece]:
+        """Give the frame in one piece, and add to ``losses`` the objects of another kind."""
+        return [partial(self._batches, columns, losses)]
 
-    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Convert the columns wanted, and add to ``losses`` the objects of another kind."""
+    def _batches(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         schema = self.schema(columns)
         for start in range(0, len(self._frame), BATCH_ROWS):
             rows = slice(start, start + BATCH_ROWS)
