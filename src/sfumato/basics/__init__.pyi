@@ -8,6 +8,7 @@ from .buffers import copy_of as copy_of
 from .buffers import is_true as is_true
 from .buffers import is_valid as is_valid
 from .buffers import ndarray_of as ndarray_of
+from .buffers import pc as pc
 from .buffers import table_of as table_of
 from .buffers import without as without
 from .files import DATABASE as DATABASE

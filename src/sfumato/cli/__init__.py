@@ -5,7 +5,7 @@
 * ``options``, ``parsing`` and ``paths``: options, and how their text is read; ``layers``: --help
   and --help-all; ``output``: how commands print
 * ``question_command`` and ``publishing``: commands that ask one question about one file;
-  ``histogram``: counts and maps; ``questions``: clusters, persons, quantiles and tables
+  ``histogram``: counts; ``partition``: maps; ``questions``: clusters, persons, quantiles and tables
 * ``init``, ``plans``, ``stream``, ``local``, ``account``, ``ledger``, ``choose``, ``check``,
   ``doctor``, ``audit`` and ``reports``: the other commands
 """

@@ -55,7 +55,7 @@ COMMANDS = {
     "ledger": ("sfumato.cli.ledger", "Open, list and verify privacy accounts."),
     "local": ("sfumato.cli.local", "Cluster people without a trusted curator."),
     "partition": (
-        "sfumato.cli.histogram",
+        "sfumato.cli.partition",
         "Publish a map of one file: how many rows lie in each part of it.",
     ),
     "persons": (

@@ -26,10 +26,9 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics import Array, array_of, is_valid, ndarray_of
+from sfumato.basics import Array, array_of, is_valid, ndarray_of, pc
 from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
 from sfumato.data.dates import is_moments, local, zoned_moments
 from sfumato.data.hashing import KeyedHash

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics import Array, is_valid, ndarray_of
+from sfumato.basics import Array, is_valid, ndarray_of, pc
 from sfumato.data.dates import times_of
 from sfumato.domain import (
     MICROSECONDS_A_DAY,

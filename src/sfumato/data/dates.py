@@ -29,10 +29,9 @@ from functools import cache, lru_cache
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics import Array
+from sfumato.basics import Array, pc
 from sfumato.domain import (
     BLANKS,
     MICROSECONDS_A_DAY,

@@ -43,11 +43,10 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.basics import binary_of, is_true, several, without
+from sfumato.basics import binary_of, is_true, pc, several, without
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.dates import (
     MOMENT,
@@ -457,6 +456,7 @@ def sentence(column: str, looks: str, fields: int) -> str:
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 
+_FEW = 1000
 _BLANK_BYTES = (ord(" "), ord("\t"))
 _OUTER_BLANKS = r"^[ \t]+|[ \t]+$"
 
@@ -638,14 +638,31 @@ def parsed_column(
 
 def _parsed_dictionary(encoded: pa.Array, column: Column, notation: Notation) -> pa.Array | None:
     """Read the fields of a dictionary; None if one of them does not parse."""
-    fields = _without_missing(encoded.dictionary, column)
-    values = decoded(parse(fields, column, notation))
+    fields = encoded.dictionary
+    values = _plain_labels(fields, column)
+    if values is None:
+        fields = _without_missing(fields, column)
+        values = decoded(parse(fields, column, notation))
     if values.null_count > fields.null_count:
         return None
     indices = encoded.indices
     if values.null_count:
         indices = without(indices, values.is_null().take(indices))
     return pa.DictionaryArray.from_arrays(indices, values)
+
+
+def _plain_labels(fields: pa.Array, column: Column) -> pa.Array | None:
+    """Return a few fields as the labels that they are; None unless each is text, and none missing.
+
+    A small file then needs none of Arrow's functions, whose import takes longer than its rows.
+    """
+    if len(fields) > _FEW or not pt.is_string(declared(column)):
+        return None
+    for raw in fields.to_pylist():
+        text = None if raw is None else text_of(raw)
+        if text is None or text.strip(" \t") in MISSING:
+            return None
+    return fields.view(pa.string())
 
 
 def either(values: pa.Array, others: pa.Array) -> pa.Array:

@@ -20,12 +20,11 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import DTypeLike
 
-from sfumato.basics import Array, array_of, ndarray_of
+from sfumato.basics import Array, array_of, ndarray_of, pc
 from sfumato.random.streams import Macs, padded_words
 
 _LEAST_BYTES = 2**22  # numpy asks for huge pages from this size on

@@ -15,10 +15,9 @@ from typing import NoReturn, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.basics import Array
+from sfumato.basics import Array, pc
 from sfumato.data.columns import decoded, dictionary_of, text_of
 from sfumato.domain import DROPPED, Cube, KeyAxis, KeyColumn, KeyList, Label
 from sfumato.errors import UsageError

@@ -63,12 +63,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.answers import Needs
-from sfumato.basics import Array, array_of, ndarray_of, without
+from sfumato.basics import Array, array_of, ndarray_of, pc, without
 from sfumato.data.columns import TICKS_A_SECOND, decoded, numbers
 from sfumato.data.dates import times_of
 from sfumato.data.hashing import (

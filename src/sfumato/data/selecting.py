@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.answers import Needs, ShownKeys
-from sfumato.basics import Array
+from sfumato.basics import Array, pc
 from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.data.reader import guarded

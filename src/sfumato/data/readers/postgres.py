@@ -29,9 +29,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from sfumato.basics import pc
 from sfumato.data.addresses import Address, quoted, table_at
 from sfumato.data.fields import parse, unlisted_number
 from sfumato.data.reader import Column, Columns, RowReader, driver_of, ids_name, persons_column
