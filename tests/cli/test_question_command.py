@@ -19,7 +19,7 @@ import support.tally
 from sfumato.answers import AnyQuestion
 from sfumato.answers.codec import to_bytes
 from sfumato.cli import histogram as counting
-from sfumato.cli import question_command, questions
+from sfumato.cli import partition, question_command, questions
 from sfumato.cli.question_command import command_of, form_of
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP
@@ -270,7 +270,7 @@ class Strict(
     by_mark: dict[str, int] = msgspec.field()
 
 
-BINARY, QUANTILE, UNIFORM = (counting.METHODS[name] for name in ("binary", "quantile", "uniform"))
+BINARY, QUANTILE, UNIFORM = (partition.METHODS[name] for name in ("binary", "quantile", "uniform"))
 
 
 @pytest.mark.parametrize(
@@ -296,14 +296,14 @@ BINARY, QUANTILE, UNIFORM = (counting.METHODS[name] for name in ("binary", "quan
             "--bins a=0,2.5,10 --selection truncated-geometric --count rows",
             Histogram(("a", "b"), bins={"a": (0, 2.5, 10)}),
         ),
-        (counting.partition, "--partitions 9", UNIFORM(("a", "b"), partitions=9)),
+        (partition.partition, "--partitions 9", UNIFORM(("a", "b"), partitions=9)),
         (
-            counting.partition,
+            partition.partition,
             "--method quantile --at 0.3,0.6 --shares release=2,partition=1,threshold=1",
             QUANTILE(("a", "b"), at=["0.3", "0.6"]),
         ),
         (
-            counting.partition,
+            partition.partition,
             "--method binary --allocation 1,2,4 --depth 2",
             BINARY(("a", "b"), depth=2, allocation=("1", "2", "4")),
         ),
@@ -314,7 +314,7 @@ def test_options_make_the_same_question_as_python(
 ) -> None:
     """To the byte: the ledger knows a stored answer by its question."""
     published: list[AnyQuestion] = []
-    for module in (question_command, questions, counting):
+    for module in (question_command, questions, counting, partition):
         monkeypatch.setattr(module, "publish", lambda *given: published.append(given[2]))
     words = ["t.parquet", "--axis", "a=0..10", "--axis", "b=0..5", "--epsilon", "1"]
     command.main([*words, *options.split()], standalone_mode=False)

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import xlsxwriter
 
 from data import random_tables
+from sfumato.data import registry
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.data.readers.files import Files
 from support.postgres import address, schema_of
@@ -325,3 +326,9 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
 
 
 # --- plain Python ---------------------------------------------------------------------------------
+
+
+def names_of_readers() -> set[str]:
+    """Name all readers that are known, those of other packages as well."""
+    own = {engine.reader.partition(":")[2] for engine in (*registry.ENGINES, *registry.ANY_STREAM)}
+    return own | {reader.__name__ for reader in registry._outside}

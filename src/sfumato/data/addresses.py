@@ -89,7 +89,9 @@ class Address(os.PathLike[str]):
         # Neither user and password, nor parameters that may be a secret.
         is_server = self.kind == "postgresql"
         place = public_place(self.given) if is_server else f"{self._scheme}{self.place}"
-        return self._with_parameters(place, (pair for pair in self.parameters if _is_shown(*pair)))
+        return self._with_parameters(
+            place, (pair for pair in self.parameters if pair[0] in HARMLESS)
+        )
 
     @property
     def url(self) -> str:
@@ -254,10 +256,6 @@ def _joined(place: str, parameters: Iterable[tuple[str, str]]) -> str:
     return f"{place}?{query}" if query else place
 
 
-def _is_shown(name: str, _text: str) -> bool:
-    return name in HARMLESS
-
-
 def _may_be_in_plan(name: str, value: str) -> bool:
     return name in _IN_PLANS and value in _VALUES_IN_PLANS.get(name, (value,))
 
@@ -367,18 +365,6 @@ def _is_socket(host: str) -> bool:
 
 def _is_here(host: str) -> bool:
     return _is_socket(host) or host in _LOOPBACK
-
-
-def is_postgres(data: object) -> bool:
-    """Tell whether it is an address of a server of PostgreSQL."""
-    address = read(data)
-    return address is not None and address.kind == "postgresql"
-
-
-def is_duckdb(data: object) -> bool:
-    """Tell whether it is an address of a file of DuckDB."""
-    address = read(data)
-    return address is not None and address.kind == "duckdb"
 
 
 def with_table(data: object, table: str) -> str:

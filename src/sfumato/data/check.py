@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -47,12 +46,10 @@ from sfumato.data.reader import (
 )
 from sfumato.data.scan import Reading
 from sfumato.data.schema import KnownTypes
+from sfumato.data.source import Source, columns_of
 from sfumato.domain import Lattice, LatticeAxis, grid_axis
 from sfumato.errors import DataError, without_frames
 from sfumato.privacy import Unit
-
-if TYPE_CHECKING:
-    from sfumato.data.source import Source
 
 NOT_UTF8_HINT = (
     "Some fields are not text of the encoding, which is UTF-8 unless another is stated. If the "
@@ -128,7 +125,7 @@ def _read(
     progress: Progress | None,
 ) -> _Part:
     """Read all rows, on as many threads as a scan does, and count what is lost."""
-    columns = source._required.columns(needs)
+    columns = columns_of(source, needs)
     all_rows = guarded(reader.name, reader.rows) if progress else None
     tell = None if progress is None else lambda rows_done: progress(rows_done, all_rows)
     threads = thread_limit()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.data.reader import Progress, RowReader, guarded
-from sfumato.data.source import Source, as_need
+from sfumato.data.source import Source, as_need, columns_of
 from sfumato.domain import Lattice
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def scan_of(source: Source, needs: tuple[Needs, ...], key: bytes, choice: Chosen
     looked_at = [*needs, *(as_need(Lattice((axis,))) for axis in choice)]
     return Scan(
         name=source._reader.name,
-        columns=source._required.columns(looked_at),
+        columns=columns_of(source, looked_at),
         needs=needs,
         unit=source.unit,
         key=key,

@@ -9,13 +9,12 @@ choose`` tries an adversary on them. Nothing here is released.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from operator import call
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.basics import Array
@@ -25,7 +24,7 @@ from sfumato.data.options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import Losses, RowReader, guarded, guarded_batches, with_rows
 from sfumato.data.readers.csv import CsvFile
 from sfumato.data.registry import open_reader
-from sfumato.data.schema import misfit, plain_type
+from sfumato.data.schema import first_kind, misfit, plain_type
 from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
 from sfumato.errors import DataError, nearest
 
@@ -48,7 +47,7 @@ def kinds(path: str | os.PathLike[str], options: FileOptions = NO_OPTIONS) -> di
     table = open_reader(path, (), None, options)
     kinds_of: dict[str, Kind] = dict.fromkeys(guarded(table.name, table.names), "unknown")
     for field in guarded(table.name, table.schema, {}):
-        kinds_of[field.name] = _kind(plain_type(field.type))
+        kinds_of[field.name] = cast("Kind", first_kind(_TESTS, plain_type(field.type)))
     return kinds_of
 
 
@@ -77,7 +76,7 @@ def title_form(path: str | os.PathLike[str], options: FileOptions) -> str | None
     return guarded(first.name, first.title_form) if isinstance(first, TextFile) else None
 
 
-_TESTS: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
+_TESTS = {
     "yes or no": (pt.is_boolean,),
     "whole": (pt.is_integer,),
     "number": (pt.is_floating, pt.is_decimal),
@@ -85,13 +84,6 @@ _TESTS: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
     "time": (pt.is_timestamp,),
     "text": (pt.is_string, pt.is_large_string),
 }
-
-
-def _kind(type_: pa.DataType) -> Kind:
-    for kind, tests in _TESTS.items():
-        if any(test(type_) for test in tests):
-            return kind
-    return "other"
 
 
 def read_numbers(

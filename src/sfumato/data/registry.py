@@ -6,15 +6,15 @@ never decides what is imported.
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
-from sfumato.data.addresses import is_duckdb, is_postgres
+from sfumato.basics import imported
+from sfumato.data.addresses import Kind, read
 from sfumato.data.options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import Reader, RowReader
 from sfumato.data.readers.files import local
@@ -35,19 +35,23 @@ class Engine(msgspec.Struct, frozen=True):
         The package that defines the types that it reads; None: it reads types of any package.
     reader : str
         "module:Class". The class decides by its method ``of`` whether it reads an object.
-    reads : callable
-        Whether the class is asked at all, which imports it.
+    address : {"postgresql", "duckdb"} or None
+        The kind of addresses that alone it reads; None: it reads no address.
     """
 
     package: str | None
     reader: str
-    reads: Callable[[object], bool] = lambda data: True
+    address: Kind | None = None
+
+    def imported(self) -> type[Reader]:
+        """Import the class."""
+        return cast("type[Reader]", imported(self.reader))
 
 
 _READERS = "sfumato.data.readers"
 ENGINES = (
-    Engine(None, f"{_READERS}.postgres:PostgresTable", is_postgres),
-    Engine(None, f"{_READERS}.duckdb:DuckFile", is_duckdb),
+    Engine(None, f"{_READERS}.postgres:PostgresTable", "postgresql"),
+    Engine(None, f"{_READERS}.duckdb:DuckFile", "duckdb"),
     Engine(None, f"{_READERS}.files:Files"),
     Engine(None, f"{_READERS}.arrow:NumpyArray"),
     Engine("pandas", f"{_READERS}.frames:PandasFrame"),
@@ -63,19 +67,6 @@ ANY_STREAM = tuple(
 
 _outside: list[type[Reader]] = []
 """Readers that other packages registered."""
-
-
-def load_class(name: str) -> type[Reader]:
-    """Import a reader by "module:Class"."""
-    module, _, attribute = name.partition(":")
-    reader: type[Reader] = getattr(importlib.import_module(module), attribute)
-    return reader
-
-
-def readers() -> tuple[type[Reader], ...]:
-    """Return all known readers; those of other packages come last."""
-    own = [load_class(engine.reader) for engine in (*ENGINES, *ANY_STREAM)]
-    return (*own, *_outside)
 
 
 def register_reader(reader: R) -> R:
@@ -169,12 +160,10 @@ def _reader_of(
         obstacle = "it is one column, and a source is a table"
         remedy = "Write sf.source(series.to_frame(), domain)"
         raise UsageError(f"a source of type {type(data).__name__}", obstacle, remedy)
-    reader = _opened(_candidates(data), data, axes, person)
-    if reader is None:
-        discover()
-        reader = _opened(iter(_outside), data, axes, person)
-    if reader is not None:
-        return reader
+    for candidate in _candidates(data):
+        reader = candidate.of(data, axes, person)
+        if isinstance(reader, Reader):
+            return reader
     if isinstance(data, str | os.PathLike):
         local(os.fspath(data))  # raises an error that says why an address is not read
     obstacle = "it is no path, no array and has no Arrow stream"
@@ -195,21 +184,12 @@ def _table_of(data: object) -> str:
 def _candidates(data: object) -> Iterator[type[Reader]]:
     """Return the readers to ask, in order: those that know the object's package come first."""
     package = type(data).__module__.partition(".")[0]
+    address = read(data)
+    kind = None if address is None else address.kind
     for engine in ENGINES:
-        if engine.package in (None, package) and engine.reads(data):
-            yield load_class(engine.reader)
+        if engine.package in (None, package) and engine.address in (None, kind):
+            yield engine.imported()
     yield from _outside
-    yield from (load_class(engine.reader) for engine in ANY_STREAM)
-
-
-def _opened(
-    candidates: Iterator[type[Reader]],
-    data: object,
-    axes: Sequence[str],
-    person: str | None,
-) -> Reader | None:
-    for candidate in candidates:
-        reader = candidate.of(data, axes, person)
-        if isinstance(reader, Reader):
-            return reader
-    return None
+    yield from (engine.imported() for engine in ANY_STREAM)
+    discover()
+    yield from _outside

@@ -1,15 +1,15 @@
 """What the columns of a table may hold and must be called, decided before any value is read.
 
 *Types*: what a column may hold is decided by its Arrow type alone. *Uses*: several axes may read
-one column, if they read it alike. ``Requirements`` are what a table must have so that something can
-be counted of it, looked at before any charge: names of columns and their declared types decide, and
-never a value.
+one column, if they read it alike. Both are looked at before any charge: names of columns and their
+declared types decide, and never a value.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.data.dates import holds_times
-from sfumato.data.reader import Column, Columns, PersonColumns, Reader, guarded
-from sfumato.domain import Domain, GridAxis, LatticeAxis
+from sfumato.data.reader import Column, Columns, Reader, guarded
+from sfumato.domain import GridAxis, LatticeAxis
 from sfumato.errors import DataError, UsageError, nearest, printable
-from sfumato.privacy import Unit
 
 if TYPE_CHECKING:
-    from sfumato.answers import Needs
+    pass
 
 AS_DECLARED = {b"sfumato_as_declared": b""}
 """The metadata of a field whose values have no type of their own: each of them is read by itself,
@@ -38,8 +37,8 @@ _WIDEST = {"text": pa.large_string(), "bytes": pa.large_binary()}
 
 _MOST_DIGITS = 76  # of a decimal of Arrow
 _NESTED = "a nested type, or one of the engine's own"
-_TypeTest = Callable[[pa.DataType], bool]
-_KINDS: dict[str, tuple[_TypeTest, ...]] = {
+TypeTest = Callable[[pa.DataType], bool]
+_KINDS: dict[str, tuple[TypeTest, ...]] = {
     "null": (pt.is_null,),
     "boolean": (pt.is_boolean,),
     "number": (pt.is_integer, pt.is_floating, pt.is_decimal),
@@ -63,11 +62,13 @@ def _own_name(type_: pa.DataType) -> str:
     return next((name for name, is_of in tests.items() if is_of(type_)), plain)
 
 
-def _kind(type_: pa.DataType) -> str:
-    for kind, tests in _KINDS.items():
-        if any(test(type_) for test in tests):
-            return kind
-    return "other"
+def first_kind(kinds: Mapping[str, Sequence[TypeTest]], type_: pa.DataType) -> str:
+    """Return the first of the kinds of which a type is, by tests of each; "other" if of none."""
+    fitting = (kind for kind, tests in kinds.items() if any(test(type_) for test in tests))
+    return next(fitting, "other")
+
+
+_kind = partial(first_kind, _KINDS)
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -117,7 +118,7 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
     return None if fits else column.declared
 
 
-def _remedy_of_misfit(name: str, column: Column, type_: pa.DataType) -> str:
+def remedy_of_misfit(name: str, column: Column, type_: pa.DataType) -> str:
     """Say what to do about a column that does not fit."""
     is_of_labels = column is not None and column.calendar is msgspec.UNSET and column.has_labels
     if is_of_labels and pt.is_integer(plain_type(type_)):
@@ -283,11 +284,6 @@ def dates(name: str) -> GridAxis:
     return GridAxis(name, -719_162.0, 2_932_897.0, 1, "day")
 
 
-def type_names(types: Sequence[pa.DataType]) -> str:
-
-    return " and ".join(sorted({type_name(type_) for type_ in types}))
-
-
 def check_names(table: Reader, columns: Iterable[str], person: Sequence[str] = ()) -> None:
     """Refuse a table that has not each of these columns once; some of them name the person."""
     names = guarded(table.name, table.names)
@@ -339,153 +335,3 @@ def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]
             "it, add header_row=3 (command line: --header-row 3)",
         )
     return f"there is no column of that name; {suggestion}", "Name the axis as the column is named"
-
-
-# --- what a table must have ---------------------------------------------------------------------
-
-
-class Requirements:
-    """What a source requires of its table.
-
-    Parameters
-    ----------
-    reader : Reader
-    domain : Domain
-    unit : Unit
-    filtered : sequence of LatticeAxis
-        The axes that the conditions on rows look at.
-    """
-
-    def __init__(
-        self, reader: Reader, domain: Domain, unit: Unit, filtered: Sequence[LatticeAxis]
-    ) -> None:
-        self._reader = reader
-        self._domain = domain
-        self._unit = unit
-        self._filtered = filtered
-
-    def check(self, needs: Sequence[Needs]) -> None:
-        """Refuse a table on which the needs cannot be counted; see ``Source.require``."""
-        from sfumato.basics import thread_limit
-        from sfumato.data.external_partitions import memory_limit
-
-        thread_limit()  # a bad number is refused now, and not after the charge
-        columns = self.columns(needs)
-        parts = guarded(self._reader.name, self._reader.parts)
-        uses = self._uses(needs)
-        schemas = [self._fitting_schema(part, columns, uses) for part in parts]
-        for part, schema in zip(parts, schemas, strict=True):
-            self._check_period(part, schema)
-        if (person := self._unit.person) is not None:
-            memory_limit()  # as is a bad limit
-            self._check_ids([schema.field(person).type for schema in schemas])
-        for name, column in columns.items():
-            if column is not None and column.has_keys:
-                self._check_keys(name, [schema.field(name).type for schema in schemas])
-        guarded(self._reader.name, self._reader.require, needs, self._unit)
-
-    def columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
-        """Return the columns needed, and the person's, each with the axis that it is read as."""
-        columns: dict[str, Column] = {}
-        for axis in self._axes_of(needs):
-            if axis.name not in self._domain:
-                raise UsageError(
-                    f"axis {axis.name!r}",
-                    f"the domain has no axis of that name; {nearest(axis.name, self._domain)}",
-                    "Declare it there",
-                )
-            name = axis.column_name
-            columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
-        if self._unit.person is not None:
-            if columns.setdefault(self._unit.person, None) is not None:
-                columns = PersonColumns(columns, self._unit.person)
-            self._add_period(columns)
-        elif any(need.counted != "rows" for need in needs):
-            raise UsageError(
-                "counting persons",
-                "no column names them",
-                'Give the source person="rider", the column that names the person',
-            )
-        return columns
-
-    def _uses(self, needs: Sequence[Needs]) -> dict[str, list[Column]]:
-        """Return what each column is read as: its type must fit all of it."""
-        uses: dict[str, list[Column]] = {}
-        for axis in self._axes_of(needs):
-            uses.setdefault(axis.column_name, []).append(axis)
-        if self._unit.person is not None:
-            uses.setdefault(self._unit.person, []).append(None)
-        return uses
-
-    def _axes_of(self, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
-        """Return the axes that the needs and the conditions look at."""
-        for need in needs:
-            yield from need.columns
-        yield from self._filtered
-
-    def _add_period(self, columns: dict[str, Column]) -> None:
-        """Have the column of the period read as dates."""
-        period = self._unit.period
-        if period is msgspec.UNSET:
-            return
-        column = columns.setdefault(period, dates(period))
-        if column is None or not counts_days(column):
-            raise UsageError(
-                f"person = [{self._unit.person!r}, {period!r}]",
-                "the second column is a period, and the domain declares it as no dates",
-                "Declare it as an Interval of dates, or leave it out of the domain",
-            )
-
-    def _fitting_schema(
-        self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
-    ) -> pa.Schema:
-        """Return the schema of one table, if it has each column once and of a type that fits."""
-
-        check_names(table, columns, self._unit.person_columns)
-        schema = guarded(table.name, table.schema, columns)
-        for name, column in columns.items():
-            field = schema.field(name)
-            for use in uses.get(name, (column,)):
-                if obstacle := misfit(use, field.type):
-                    raise DataError(
-                        f"{table.name}, column {name!r}",
-                        f"it is {described_type(field)}, and {obstacle}",
-                        _remedy_of_misfit(name, use, field.type),
-                    )
-        return schema
-
-    def _check_ids(self, types: list[pa.DataType]) -> None:
-
-        if ids_form(types) is None:
-            raise DataError(
-                f"{self._reader.name}, column {self._unit.person!r}",
-                f"ids of persons are of different types in different files: {type_names(types)}",
-                "Write the files with ids of one type, so that a person is the same in all of them",
-            )
-
-    def _check_keys(self, name: str, types: list[pa.DataType]) -> None:
-
-        if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
-            raise DataError(
-                f"{self._reader.name}, column {name!r}",
-                f"its keys are of different types in different files: {type_names(types)}",
-                "Write the files with keys of one type, so that a key is the same in all of them",
-            )
-
-    def _check_period(self, table: Reader, schema: pa.Schema) -> None:
-        """Refuse a period that is no date; text and objects are read as if they were."""
-        import pyarrow.types as pt
-
-        period = self._unit.period
-        if period is msgspec.UNSET:
-            return
-        field = schema.field(period)
-        if field.metadata == AS_DECLARED:
-            return
-        type_ = plain_type(field.type)
-        if not (pt.is_date(type_) or pt.is_null(type_)):
-            raise DataError(
-                f"{table.name}, column {period!r}",
-                f"it is {described_type(field)}, and a period is a date",
-                "Convert the column to dates",
-            )

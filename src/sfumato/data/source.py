@@ -16,15 +16,41 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
+import pyarrow.types as pt
 
 from sfumato.answers import VERSION
-from sfumato.basics.text import card, facts, structs
+from sfumato.basics import card, facts, structs, thread_limit
 from sfumato.data.addresses import with_table
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
-from sfumato.data.reader import Reader, guarded
-from sfumato.data.schema import Requirements, check_person_names
-from sfumato.domain import Axis, Domain, Lattice, as_written, conditions_of, iso_text, no_domain
-from sfumato.errors import UsageError, explained, printable, without_frames
+from sfumato.data.reader import Column, PersonColumns, Reader, guarded
+from sfumato.data.registry import open_reader
+from sfumato.data.schema import (
+    AS_DECLARED,
+    check_names,
+    check_person_names,
+    counts_days,
+    dates,
+    described_type,
+    ids_form,
+    keys_kind,
+    misfit,
+    plain_type,
+    remedy_of_misfit,
+    shared,
+    type_name,
+)
+from sfumato.domain import (
+    Axis,
+    Domain,
+    Lattice,
+    LatticeAxis,
+    as_written,
+    conditions_of,
+    iso_text,
+    no_domain,
+)
+from sfumato.errors import DataError, UsageError, explained, nearest, printable, without_frames
 from sfumato.privacy import Neighbours, Unit, limits_of, stated_limits, unit_within
 
 if TYPE_CHECKING:
@@ -212,8 +238,6 @@ def source(
     >>> sf.source(ages, sf.Domain(age=sf.Interval(0, 121, step=1)), name="ages")
     <Source ages: age; any one person contributing at most one row, added or removed>
     """
-    from sfumato.data.registry import open_reader
-
     if isinstance(data, Domain):
         raise UsageError(
             "sf.source of a Domain",
@@ -272,16 +296,12 @@ class Source:
         self._stated = stated
         # Two objects in memory never share a key of the ledger, however alike they are.
         self._token = secrets.token_hex(16)
-        self._row_filter = self._filter()
-        filtered = () if self._row_filter is None else self._row_filter.axes
-        self._required = Requirements(reader, domain, unit, filtered)
+        # What keeps the rows that satisfy the public conditions.
+        self._row_filter: RowFilter | None = None
+        if unit.where is not msgspec.UNSET:
+            from sfumato.data.cells import RowFilter
 
-    def _filter(self) -> RowFilter | None:
-        """Return what keeps the rows that satisfy the public conditions; None without any."""
-        from sfumato.data.cells import RowFilter
-
-        where = self.unit.where
-        return None if where is msgspec.UNSET else RowFilter(where, self.domain)
+            self._row_filter = RowFilter(unit.where, domain)
 
     @property
     def in_memory(self) -> bool:
@@ -374,7 +394,34 @@ class Source:
             If a lattice has an axis that the domain does not have, or persons are to be counted
             where no column names them.
         """
-        self._required.check([as_need(need) for need in needs])
+        wanted = [as_need(need) for need in needs]
+        from sfumato.data.external_partitions import memory_limit
+
+        thread_limit()  # a bad number is refused now, and not after the charge
+        reader = self._reader
+        columns = columns_of(self, wanted)
+        uses: dict[str, list[Column]] = {}
+        for axis in _axes_of(self, wanted):
+            uses.setdefault(axis.column_name, []).append(axis)
+        person = self.unit.person
+        if person is not None:
+            memory_limit()  # as is a bad limit
+            uses.setdefault(person, []).append(None)
+        parts = guarded(reader.name, reader.parts)
+        schemas = [_fitting_schema(part, self.unit, columns, uses) for part in parts]
+        if person is not None:
+            types = [schema.field(person).type for schema in schemas]
+            if ids_form(types) is None:
+                raise _in_several_types(
+                    reader.name, person, types, "ids of persons", "ids", "a person"
+                )
+        for name, column in columns.items():
+            if column is None or not column.has_keys:
+                continue
+            types = [schema.field(name).type for schema in schemas]
+            if len({*map(keys_kind, types)} - {"null"}) > 1:
+                raise _in_several_types(reader.name, name, types, "its keys", "keys", "a key")
+        guarded(reader.name, reader.require, wanted, self.unit)
 
     def __repr__(self) -> str:
         return printable(f"<Source {self._table}: {', '.join(self.domain)}; {self.unit}>")
@@ -400,6 +447,103 @@ class Source:
             self.name,
             self.version,
         )
+
+
+# --- what a table must have ---------------------------------------------------------------------
+
+
+def columns_of(source: Source, needs: Sequence[Needs]) -> dict[str, Column]:
+    """Return the columns needed, and the person's, each with the axis that it is read as."""
+    columns: dict[str, Column] = {}
+    for axis in _axes_of(source, needs):
+        if axis.name not in source.domain:
+            raise UsageError(
+                f"axis {axis.name!r}",
+                f"the domain has no axis of that name; {nearest(axis.name, source.domain)}",
+                "Declare it there",
+            )
+        name = axis.column_name
+        columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
+    unit = source.unit
+    if unit.person is not None:
+        if columns.setdefault(unit.person, None) is not None:
+            columns = PersonColumns(columns, unit.person)
+        _add_period(columns, unit)
+    elif any(need.counted != "rows" for need in needs):
+        raise UsageError(
+            "counting persons",
+            "no column names them",
+            'Give the source person="rider", the column that names the person',
+        )
+    return columns
+
+
+def _axes_of(source: Source, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
+    """Return the axes that the needs and the conditions on rows look at."""
+    for need in needs:
+        yield from need.columns
+    if source._row_filter is not None:
+        yield from source._row_filter.axes
+
+
+def _add_period(columns: dict[str, Column], unit: Unit) -> None:
+    """Have the column of the period read as dates."""
+    period = unit.period
+    if period is msgspec.UNSET:
+        return
+    column = columns.setdefault(period, dates(period))
+    if column is None or not counts_days(column):
+        raise UsageError(
+            f"person = [{unit.person!r}, {period!r}]",
+            "the second column is a period, and the domain declares it as no dates",
+            "Declare it as an Interval of dates, or leave it out of the domain",
+        )
+
+
+def _fitting_schema(
+    table: Reader, unit: Unit, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
+) -> pa.Schema:
+    """Return the schema of one table, if it has each column once and of a type that fits."""
+    check_names(table, columns, unit.person_columns)
+    schema = guarded(table.name, table.schema, columns)
+    for name, column in columns.items():
+        field = schema.field(name)
+        for use in uses.get(name, (column,)):
+            if obstacle := misfit(use, field.type):
+                raise DataError(
+                    f"{table.name}, column {name!r}",
+                    f"it is {described_type(field)}, and {obstacle}",
+                    remedy_of_misfit(name, use, field.type),
+                )
+    if unit.period is not msgspec.UNSET:
+        _check_period(table.name, schema.field(unit.period))
+    return schema
+
+
+def _check_period(table: str, field: pa.Field) -> None:
+    """Refuse a period that is no date; text and objects are read as if they were."""
+    type_ = plain_type(field.type)
+    if field.metadata != AS_DECLARED and not (pt.is_date(type_) or pt.is_null(type_)):
+        raise DataError(
+            f"{table}, column {field.name!r}",
+            f"it is {described_type(field)}, and a period is a date",
+            "Convert the column to dates",
+        )
+
+
+def _in_several_types(
+    table: str, column: str, types: Sequence[pa.DataType], values: str, noun: str, subject: str
+) -> DataError:
+    """Say that files hold a column in types that cannot be compared."""
+    named = " and ".join(sorted({type_name(type_) for type_ in types}))
+    return DataError(
+        f"{table}, column {column!r}",
+        f"{values} are of different types in different files: {named}",
+        f"Write the files with {noun} of one type, so that {subject} is the same in all of them",
+    )
+
+
+# --- what is counted ----------------------------------------------------------------------------
 
 
 def as_need(need: Needs | Lattice) -> Needs:
