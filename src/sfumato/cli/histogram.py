@@ -7,12 +7,7 @@ from typing import get_args
 import click
 import msgspec
 
-from sfumato.answers import (
-    AccuracyRequest,
-    Kind,
-    Within,
-    least_alone,
-)
+from sfumato.answers import AccuracyRequest, Kind, Within, least_alone
 from sfumato.basics import positive
 from sfumato.cli.output import emit_json, prose, talk
 from sfumato.cli.publishing import PublishSettings, made, publish

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 
-from sfumato.answers import (
-    AnyQuestion,
-    Release,
-    listed_question,
-    tag_of,
-)
+from sfumato.answers import AnyQuestion, Release, listed_question, tag_of
 from sfumato.basics import listed
 from sfumato.cli.options import Reading
 from sfumato.cli.parsing import parse_allocation, parse_shares
@@ -20,9 +15,7 @@ from sfumato.cli.paths import NewFile, files_read, require_unread
 from sfumato.cli.publishing import Forms, PublishSettings, made, publish
 from sfumato.cli.question_command import Fields, Form, Wording, worded_command
 from sfumato.errors import UsageError
-
-if TYPE_CHECKING:
-    from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import Partition
 
 SHARES = Reading("shares", parse_shares, "shares such as release=2,partition=1,threshold=1")
 
@@ -47,7 +40,7 @@ def _map_forms(geojson: Path) -> Forms:
     """Return the forms of a map whose cells are also written as GeoJSON."""
 
     def write(release: Release) -> list[str]:
-        cast("Partition", release).to_geojson(geojson)
+        cast(Partition, release).to_geojson(geojson)
         return [f"GeoJSON: {geojson}"]
 
     return Forms(write_others=write)
