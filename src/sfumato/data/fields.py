@@ -57,7 +57,7 @@ from sfumato.data.dates import (
     read_dates,
 )
 from sfumato.data.options import NO_OPTIONS, PLAIN, FileOptions, Notation, stating
-from sfumato.data.reader import Column, Columns, Losses, NotingReader
+from sfumato.data.reader import Column, Columns, Losses, NotingReader, check_file
 from sfumato.data.schema import AS_DECLARED
 from sfumato.domain import BLANKS, Label, field_microseconds
 from sfumato.errors import DataError
@@ -529,7 +529,20 @@ class TextFile(NotingReader):
         empty = several(n_empty, "empty cell")
         return f"{self.names_place} has {empty} between names, {MERGED}"
 
-    def title_misreading(self) -> tuple[str, str] | None:
+    def other_separator(self) -> tuple[str, str] | None:
+        """Say whether the names look as if another sign separated them; those of a sheet do not."""
+        return None
+
+    def misreading(self) -> tuple[str, str] | None:
+        """Say whether another sign seems to separate the fields, or the names are a title."""
+        check_file(self.path, self.name)
+        try:
+            return self.other_separator() or self._title_misreading()
+        except DataError:
+            # The refusal of the names says what is wrong.
+            return None
+
+    def _title_misreading(self) -> tuple[str, str] | None:
         """Say that a title may stand where names were expected, and which option skips it."""
         if (form := self.title_form()) is None:
             return None
@@ -565,14 +578,14 @@ def _listed(column: Column) -> tuple[Label, ...]:
     return () if column is None else column.listed
 
 
-def _without_missing(texts: pa.Array, column: Column) -> pa.Array:
+def _without_missing(texts: pa.Array, column: Column, type_: pa.DataType) -> pa.Array:
     """Make null what stands for a missing value in this column, with or without blanks around."""
     listed = _listed(column)
     missing = binary_of([text.encode() for text in MISSING if text not in listed])
     stripped = without_blanks(texts)
     texts = without(texts, pc.is_in(stripped, missing))
     # Of numbers, dates and booleans, blanks are no part; of a label, they may be.
-    return texts if pa.types.is_string(declared(column)) else without_blanks(texts)
+    return texts if pt.is_string(type_) else without_blanks(texts)
 
 
 def without_blanks(texts: pa.Array) -> pa.Array:
@@ -618,31 +631,35 @@ def parsed_column(
     notation : Notation
         How numbers and dates are written.
     """
+    type_ = declared(column)
     if pt.is_dictionary(texts.type):
-        values = _parsed_dictionary(texts, column, notation)
+        values = _parsed_dictionary(texts, column, type_, notation)
         if values is not None:
             return values
     # Losses are counted row by row.
-    texts = _without_missing(decoded(texts), column)
+    texts = _without_missing(decoded(texts), column, type_)
     values = parse(texts, column, notation)
     if values.null_count > texts.null_count:
         losses.unparsed[name] += values.null_count - texts.null_count
         unparsed = texts.filter(values.is_null()).drop_null().to_pylist()
         n_invalid = sum(text_of(raw) is None for raw in unparsed)
         losses.not_utf8.update({name: n_invalid} if n_invalid else {})
-        of_times = holds_times(declared(column))
-        for looks, n_fields in forms_of(unparsed, of_times=of_times).items():
+        for looks, n_fields in forms_of(unparsed, of_times=holds_times(type_)).items():
             losses.forms[name, looks] += n_fields
     return values
 
 
-def _parsed_dictionary(encoded: pa.Array, column: Column, notation: Notation) -> pa.Array | None:
+def _parsed_dictionary(
+    encoded: pa.Array, column: Column, type_: pa.DataType, notation: Notation
+) -> pa.Array | None:
     """Read the fields of a dictionary; None if one of them does not parse."""
     fields = encoded.dictionary
-    values = _plain_labels(fields, column)
-    if values is None:
-        fields = _without_missing(fields, column)
-        values = decoded(parse(fields, column, notation))
+    if pt.is_string(type_) and len(fields) <= _FEW and _are_plain(fields.to_pylist()):
+        # A small file then needs none of Arrow's functions: their import takes longer than its
+        # rows.
+        return pa.DictionaryArray.from_arrays(encoded.indices, fields.view(type_))
+    fields = _without_missing(fields, column, type_)
+    values = decoded(parse(fields, column, notation))
     if values.null_count > fields.null_count:
         return None
     indices = encoded.indices
@@ -651,18 +668,10 @@ def _parsed_dictionary(encoded: pa.Array, column: Column, notation: Notation) ->
     return pa.DictionaryArray.from_arrays(indices, values)
 
 
-def _plain_labels(fields: pa.Array, column: Column) -> pa.Array | None:
-    """Return a few fields as the labels that they are; None unless each is text, and none missing.
-
-    A small file then needs none of Arrow's functions, whose import takes longer than its rows.
-    """
-    if len(fields) > _FEW or not pt.is_string(declared(column)):
-        return None
-    for raw in fields.to_pylist():
-        text = None if raw is None else text_of(raw)
-        if text is None or text.strip(" \t") in MISSING:
-            return None
-    return fields.view(pa.string())
+def _are_plain(fields: Iterable[bytes | None]) -> bool:
+    """Tell whether each field is text, and none stands for a missing value."""
+    texts = (None if field is None else text_of(field) for field in fields)
+    return all(text is not None and text.strip(" \t") not in MISSING for text in texts)
 
 
 def either(values: pa.Array, others: pa.Array) -> pa.Array:

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers import VERSION
-from sfumato.basics import card, facts, structs, thread_limit
+from sfumato.basics import card, facts, thread_limit
+from sfumato.basics.text import structs
 from sfumato.data.addresses import with_table
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.reader import Column, PersonColumns, Reader, guarded

@@ -98,7 +98,7 @@ def test_a_file_of_one_column_needs_no_separator(tmp_path: Path) -> None:
         (b"age\n31\n", {"header_row": 9}, ("it has no line 9",)),
         (b"age\n31\n\n\n", {"header_row": 4}, ("it has no line 4",)),
         (b"age,\x81\n31,\n", {"encoding": "cp1252"}, ("not text in cp1252",)),
-        (b"x\nage,\xff\n31,\n", {"header_row": 2}, ("its line 2", "not UTF-8")),
+        (b"x\nage,\xff\n31,\n", {"header_row": 2}, ("line 2, which names", "not UTF-8")),
         (f"{CANARY};{CANARY}\n1;2\n".encode(), {}, ("1 semicolon and no comma",)),
         (f"{CANARY}\n1\n".encode(), {"header_row": 2}, ("line 2 has one name only",)),
     ],

@@ -26,7 +26,7 @@ from sfumato.basics import copy_of
 from sfumato.data.columns import text_of
 from sfumato.data.fields import MISSING, TextFile, parsed_column, quick_types
 from sfumato.data.options import TAB, FileOptions, stating
-from sfumato.data.reader import Column, Columns, Losses, Piece, check_file, guarded
+from sfumato.data.reader import Columns, Losses, Piece, check_file, guarded
 from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv_rows import UTF_8, Transcoded
 from sfumato.errors import DataError
@@ -87,7 +87,7 @@ def read_header(
     DataError
         If there is no header, or it is not text of the encoding.
     """
-    where = _where(options.header_row)
+    where = _line(options.header_row)
     # One byte more than a row may have: without it, the file ends here.
     head = read_up_to(stream, csv_rows.LONGEST + 1)
     is_final = len(head) <= csv_rows.LONGEST
@@ -95,19 +95,19 @@ def read_header(
     header = _from_line(marked, options.header_row).lstrip(b"\r\n")
     if not header:
         obstacle = "it has no header" if options.header_row == 1 else f"it has no {where}"
-        raise DataError(name, obstacle, f"Write the names of the columns in the {where}")
+        raise DataError(name, obstacle, f"Write the names of the columns in {where}")
     if options.encoding == UTF_8 and (encoding := _utf_16(head)):
         raise DataError(
             name,
-            f"its {where}, which names the columns, is not UTF-8 text but seems to be UTF-16",
+            f"{where}, which names the columns, is not UTF-8 text but seems to be UTF-16",
             f"Add {stating('encoding', encoding)}, or save the file as CSV in UTF-8",
         )
     end = csv_rows.first_row_end(header, is_final, separator.encode())
     if not end:
         raise DataError(
             name,
-            f"its {where} does not end within 1 MB, or a quotation mark in it is not closed",
-            f"Write the names of the columns in the {where}; if lines stand above them, add "
+            f"{where} does not end within 1 MB, or a quotation mark in it is not closed",
+            f"Write the names of the columns in {where}; if lines stand above them, add "
             "header_row=3 (command line: --header-row 3)",
         )
     line = text_of(header[:end])
@@ -115,10 +115,6 @@ def read_header(
         raise DataError(name, *_not_text(where, options.encoding))
     n_skipped = len(head) - len(header)
     return Header(_names(header[:end], separator), n_skipped + end, line)
-
-
-def _where(header_row: int) -> str:
-    return "first line" if header_row == 1 else f"line {header_row}"
 
 
 def _line(header_row: int) -> str:
@@ -149,7 +145,7 @@ def _utf_16(head: bytes) -> str | None:
 
 
 def _not_text(where: str, encoding: str) -> Explained:
-    what = f"its {where}, which names the columns, is not"
+    what = f"{where}, which names the columns, is not"
     if encoding == UTF_8:
         return (
             f"{what} UTF-8 text",
@@ -241,28 +237,18 @@ class CsvFile(TextFile):
         # Other threads read other pieces meanwhile.
         own = Losses()
         for batch in read_rows(rows, form, own).to_batches():
-            values = [
-                self._values(batch[name], name, column, own) for name, column in columns.items()
-            ]
+            values = []
+            for name, column in columns.items():
+                fields = batch[name]
+                if not pt.is_float64(fields.type):
+                    notation = self._options.notation(name)
+                    fields = parsed_column(fields, name, column, own, notation)
+                values.append(fields)
             # Whoever reads one batch only knows what was lost in it.
             losses.add(own)
             own = Losses()
             yield pa.RecordBatch.from_arrays(values, names=form.wanted)
         losses.add(own)
-
-    def _values(self, read: pa.Array, name: str, column: Column, losses: Losses) -> pa.Array:
-        if pt.is_float64(read.type):
-            return read
-        return parsed_column(read, name, column, losses, self._options.notation(name))
-
-    def misreading(self) -> tuple[str, str] | None:
-        """Say whether another sign seems to separate the fields, or the header is a title."""
-        check_file(self.path, self.name)
-        try:
-            return self.other_separator() or self.title_misreading()
-        except DataError:
-            # The refusal of the header says what is wrong.
-            return None
 
     def other_separator(self) -> Explained | None:
         """Say whether the header looks as if another sign separated the fields."""

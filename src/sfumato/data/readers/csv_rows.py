@@ -20,6 +20,7 @@ that shifts its state, one field could decide how all later rows are read.
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -366,18 +367,13 @@ class Transcoded:
     """A stream of another encoding, read as UTF-8."""
 
     def __init__(self, stream: pa.NativeFile, encoding: str) -> None:
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder(encoding)("sfumato.invalid")
+        self._text = io.TextIOWrapper(stream, encoding, "sfumato.invalid", newline="")
         self._held = b""
-        self._is_final = False
 
     def read(self, size: int) -> bytes:
         """Read at most so many bytes of UTF-8; none at the end."""
-        while not self._held and not self._is_final:
-            raw = self._stream.read(_CHUNK)
-            self._is_final = not raw
-            text = self._decoder.decode(raw, final=self._is_final)
-            self._held = text.encode("utf-8", "surrogatepass")
+        if not self._held:
+            self._held = self._text.read(_CHUNK).encode("utf-8", "surrogatepass")
         first = self._held[:size]
         self._held = self._held[size:]
         return first

@@ -300,15 +300,6 @@ class ExcelFile(TextFile):
             parsed_column(pa.array(typed, pa.binary()), name, column, losses),
         )
 
-    def misreading(self) -> tuple[str, str] | None:
-        """Say whether the row of names looks like a title, or has merged cells."""
-        check_file(self.path, self.name)
-        try:
-            return self.title_misreading()
-        except DataError:
-            # The refusal of the sheet says what is wrong.
-            return None
-
     @property
     def names_place(self) -> str:
         """The row that names the columns."""

@@ -39,7 +39,7 @@ from sfumato.data.schema import ENGINE_TYPE
 from sfumato.errors import DataError, SfumatoError
 
 if TYPE_CHECKING:
-    from adbc_driver_manager import AdbcConnection, AdbcDatabase, AdbcStatement
+    from adbc_driver_manager import AdbcConnection, AdbcStatement
 
 
 # --- the connection -----------------------------------------------------------------------------
@@ -226,7 +226,10 @@ class Server:
         # If a step fails, what was opened before it is closed again; only a whole connection is
         # kept.
         with ExitStack() as opened:
-            database = opened.enter_context(_database(self._address))
+            driver = driver_of(
+                "a table on a server of PostgreSQL", "adbc-driver-postgresql", extra="postgres"
+            )
+            database = opened.enter_context(driver.connect(self._address))
             connection: AdbcConnection = _manager().AdbcConnection(database)
             opened.enter_context(connection)
             _all_of(connection, "SET client_encoding = 'UTF8'")
@@ -391,14 +394,6 @@ def literal(text: str) -> str:
     """Return a text, as queries have it, whatever the server's setting of backslashes."""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{escaped}'"
-
-
-def _database(address: str) -> AdbcDatabase:
-    driver = driver_of(
-        "a table on a server of PostgreSQL", "adbc-driver-postgresql", extra="postgres"
-    )
-    database: AdbcDatabase = driver.connect(address)
-    return database
 
 
 def _manager() -> ModuleType:
