@@ -15,7 +15,7 @@ from sfumato.ledger import leases as process_identity
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.charge import Hold
 from sfumato.ledger.entries import OVER
-from sfumato.ledger.postgres import PostgresPublicRows, PostgresStore
+from sfumato.ledger.postgres import PostgresPublicRows
 from sfumato.ledger.secrets import KEY_BYTES
 from sfumato.ledger.store import (
     PublicRows,
@@ -156,7 +156,6 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
             )
             for kind in (PublicRows, PostgresPublicRows):
                 patch.setattr(kind, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
-            patch.setattr(PostgresStore, "has_calls", False)  # they go by the server's own clock
             patch.setattr(process_identity, "current", lambda: "")
             patch.setattr("sfumato.ledger.book.signing.new_key", lambda: bytes(32))
             with Book(make(tmp_path)) as book:
@@ -240,7 +239,6 @@ def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):
     store_time = datetime(2026, 1, 1, tzinfo=UTC)
     for kind in (PublicRows, PostgresPublicRows):
         monkeypatch.setattr(kind, "clock", lambda rows: store_time)
-    monkeypatch.setattr(PostgresStore, "has_calls", False)  # they go by the server's own clock
     first = Book(make())
     second = Book(make())
     first.open_account("a", "pure", (10, 0))

@@ -103,17 +103,13 @@ def spend(book: Book, key: str) -> bytes:
         return hold.store(os.urandom(16))
 
 
-@pytest.mark.parametrize("calls", [True, False], ids=["in two calls", "step by step"])
 @places(2)
 def test_a_charge(
     server: Server,
     wire: Wire,
-    monkeypatch: pytest.MonkeyPatch,
     chosen: Chosen,
-    calls: bool,
 ) -> None:
-    monkeypatch.setattr(PostgresStore, "has_calls", calls)
-    schema = f"charge_{chosen.__name__}_{calls}".lower()
+    schema = f"charge_{chosen.__name__}"
     spent = 0
     with (
         Book(PostgresStore(wire.address, schema=schema)) as book,
@@ -127,7 +123,7 @@ def test_a_charge(
             spent += 1
             assert spend(other, key) == answer
 
-        assert break_each(wire, chosen, lambda key: spend(book, key), judge) == (2 if calls else 4)
+        assert break_each(wire, chosen, lambda key: spend(book, key), judge) == 4
         assert other.account("trips").spent == (3 * spent + 3, spent + 1)
         assert other.verify().ok
 
@@ -149,8 +145,6 @@ def test_who_is_told_of_an_error_goes_on_with_the_charge_at_once(
 
     Asking again in the same process goes on with it, charged or not; no other process may.
     """
-    # A call that is cut off is followed by a look at the rows, before anybody is told of an error.
-    monkeypatch.setattr(PostgresStore, "has_calls", False)
     schema = f"told_{chosen.__name__}"
     untold: list[str] = []
     with (

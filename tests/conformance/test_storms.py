@@ -24,8 +24,6 @@ pytestmark = pytest.mark.skipif(
     not process_identity.current(), reason="this system does not tell who has died"
 )
 KINDS = ("SQLite", "PostgreSQL")
-STEPS = "PostgreSQL, step by step"
-"""Without the calls that do a whole charge, or store a whole answer."""
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +37,9 @@ def server() -> Iterator[Server]:
 def open_book(
     kind: str,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> Callable[[], Book]:
     """Opens the test's ledger, in any process."""
-    monkeypatch.setattr(PostgresStore, "has_calls", kind != STEPS)
     if kind == "SQLite":
         return lambda: Book(SQLiteStore(tmp_path / "budget.db"))
     address = request.getfixturevalue("server").address
@@ -70,7 +66,6 @@ def fate(kind: str, place: Path, number: int, *, most: int) -> Fate:
         pytest.param("SQLite", 1, 300, True, marks=pytest.mark.deep),
         pytest.param("PostgreSQL", 1, 300, False, marks=pytest.mark.deep),
         pytest.param("PostgreSQL", 1, 300, True, marks=pytest.mark.deep),
-        pytest.param(STEPS, 1, 300, False, marks=pytest.mark.deep),
     ],
 )
 def test_a_worker_killed_after_each_of_its_statements(

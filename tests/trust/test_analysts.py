@@ -94,10 +94,7 @@ STATEMENTS = {
     "who may spend": "SELECT {0}.require_spender('trips')",
     "quoting": "SELECT {0}.quoted('words')",
     "faults": "SELECT {0}.analyst_fault(NULL, NULL)",
-    "a custodian's charge": "SELECT {0}.charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, "
-    "'', NULL, NULL, NULL, NULL, false, '')",
-    "a custodian's answer": "SELECT {0}.answer_new(4, '', 'x')",
-    "ceilings": "SELECT {0}.under_ceiling('trips', 'n', 1, 0, NULL)",
+    "ceilings": "SELECT {0}.ceiling_fault('trips', 1, 0)",
     "block code": "DO $$ BEGIN UPDATE {0}.accounts SET total_first = 1000; END $$",
     "large objects": "SELECT lo_import('/etc/passwd')",
     "files": "SELECT pg_read_file('postgresql.conf')",
@@ -244,9 +241,7 @@ def test_what_an_auditor_or_a_stranger_may_call(people: People) -> None:
         "names_of('trips', '{q}', 'q')",
         "seed_of(4, '')",
         "placed('trips', 'q')",
-        "charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, '', NULL, NULL, NULL, NULL, "
-        "false, '')",
-        "answer_new(4, '', 'x')",
+        "ceiling_fault('trips', 1, 0)",
     )
     for who in ("eve", "stranger"):
         with closing(people.connect(who)) as db:

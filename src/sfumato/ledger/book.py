@@ -669,7 +669,7 @@ class Book:
         )
         payer = self._payer(request)
         deadline = time.monotonic() + wait
-        hold = charge.call(payer, request) or charge.attempt(payer, request)
+        hold = charge.attempt(payer, request)
         return hold if isinstance(hold, Hold) else charge.await_turn(payer, request, hold, deadline)
 
     def newest_answer(

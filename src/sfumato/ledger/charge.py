@@ -31,7 +31,6 @@ from sfumato.ledger.store import (
     Request,
     Store,
     StoreError,
-    Unclear,
 )
 from sfumato.privacy.curves import Event
 
@@ -147,30 +146,6 @@ class Settled(NamedTuple):
     seed: bytes = b""
 
 
-def call(payer: Payer, request: Request) -> Hold | None:
-    """Charge in a single call, if nothing stands in the way; otherwise `attempt` has to."""
-    bound = request.binding
-    is_mixed = bound is not None and bound.protects == MIXED  # `settle` says why not
-    # A call adds up amounts; whoever states an event most likely charges an account by curves.
-    if is_mixed or request.event or not payer.store.has_calls or payer.secrets is None:
-        return None
-    new = payer.secrets.new_charge(request, leases.current())
-    try:
-        mine = payer.store.charge(new)
-    except BaseException as error:
-        # Whether it is written is unknown: `attempt` finds it, or the caller by asking again.
-        OWN_LEASES.add_called(new)
-        if not isinstance(error, Unclear):
-            raise
-        return None
-    try:
-        return None if mine is None else _held(payer, Settled([], mine, request.seed))
-    except BaseException:
-        if mine is not None:
-            OWN_LEASES.add_unused(mine)
-        raise
-
-
 def attempt(payer: Payer, request: Request) -> Hold | Entry:
     """Charge, take over or replay, in one transaction.
 
@@ -227,19 +202,9 @@ def _held(payer: Payer, settled: Settled) -> Hold:
 
 def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
     """Store an answer if there is none, and hand out what is there, in one transaction."""
-    is_done = is_unclear = False
-    if payer.store.has_calls and payer.secrets is not None:
-        try:
-            is_done = payer.store.answer(first, payload)
-        except Unclear:
-            is_unclear = True
-    if is_done:
-        payer.note_entry()
-        return payload
     store = partial(keep, first=first, payload=payload, secrets=payer.secrets)
     kept, is_first = payer.store.writing(store)
-    # Unclear: the call may have handed the answer out, and nothing of it is in the anchor yet.
-    if is_first or is_unclear:
+    if is_first:
         payer.note_entry()
     if payer.secrets is not None and not payer.store.in_one:
         # The answer stands whatever becomes of this: a seed left over is wiped by the next to open.

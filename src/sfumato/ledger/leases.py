@@ -22,7 +22,6 @@ from pathlib import Path
 
 from sfumato.basics import renewed_in_children
 from sfumato.ledger.entries import Entry
-from sfumato.ledger.store import NewCharge
 
 
 class OwnLeases:
@@ -44,20 +43,11 @@ class OwnLeases:
         self._lock = threading.Lock()
         self._unused: set[str] = set()
         self._ended: set[str] = set()
-        self._called: set[tuple[str, str, str]] = set()
 
     def add_unused(self, entry: Entry) -> None:
         """Remember a lease that may be there, and of which no caller was told."""
         with self._lock:
             self._unused.add(entry.hash)
-
-    def add_called(self, new: NewCharge) -> None:
-        """Remember a charge that the store was told to make, of which nobody knows whether it did.
-
-        Its hash is not known. Its digest is random, and was told to nobody else before.
-        """
-        with self._lock:
-            self._called.add((new.account, new.name.key, new.name.digest))
 
     def add_ended(self, entry: Entry) -> None:
         """Remember a lease whose caller gave up, which the ledger does not know."""
@@ -66,7 +56,7 @@ class OwnLeases:
 
     def is_unused(self, entry: Entry) -> bool:
         """Whether the last entry of a key is a lease that this process may use as it is."""
-        return entry.hash in self._unused or _called(entry) in self._called
+        return entry.hash in self._unused
 
     def is_ended(self, entry: Entry) -> bool:
         """Whether the last entry of a key is a lease that its caller gave up."""
@@ -79,13 +69,7 @@ class OwnLeases:
             if not self.is_unused(entry):
                 return False
             self._unused.discard(entry.hash)
-            self._called.discard(_called(entry))
             return True
-
-
-def _called(entry: Entry) -> tuple[str, str, str]:
-    """By what a charge is known whose hash is not; nothing for what follows a charge."""
-    return (entry.account, entry.key, entry.digest if entry.kind == "reserve" else "")
 
 
 OWN_LEASES = OwnLeases()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import ClassVar, TypeAlias, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import refusals
@@ -31,7 +31,6 @@ from sfumato.ledger.store import (
     Guard,
     Named,
     NameRows,
-    NewCharge,
     Position,
     PublicRows,
     Request,
@@ -215,7 +214,6 @@ class PostgresSecretRows(PostgresNameRows, SQLSecretRows):
 # --- the store ------------------------------------------------------------------------------------
 
 T = TypeVar("T")
-Charged: TypeAlias = tuple[int, str, int, int, str, str, str]
 ROWS: Mapping[Role, type[PostgresPublicRows]] = {
     "custodian": PostgresPublicRows,
     "analyst": PostgresAnalystRows,
@@ -227,11 +225,6 @@ WHO = """
     FROM pg_namespace n LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
     WHERE n.nspname = ? GROUP BY n.oid, n.nspowner
 """
-CHARGE = """
-    SELECT sequence, time, spent_first, spent_second, until, previous, hash
-    FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-ANSWER = "SELECT sequence, hash FROM answer_new(?, ?, ?)"
 OPEN_TO = """
     SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') AS who
     FROM pg_namespace n, aclexplode(n.nspacl) x LEFT JOIN pg_roles r ON r.oid = x.grantee
@@ -252,8 +245,6 @@ class PostgresStore(Store):
     create : bool
         Whether missing schemas are made.
     """
-
-    has_calls = True
 
     def __init__(self, address: str, *, schema: str = "sfumato", create: bool = True) -> None:
         self._address = address
@@ -304,58 +295,6 @@ class PostgresStore(Store):
         kind = ROWS[self.caller(None).role]
         secrets = f"{self._schema}{SECRETS.suffix}"
         return lambda ask: action(kind(ask, self.database.reached, secrets))
-
-    def charge(self, new: NewCharge) -> Entry | None:
-        account = new.account
-        key, tag, digest, place = new.name
-        cost = new.cost
-        columns = self.database.at_once(
-            CHARGE,
-            (
-                account,
-                new.given,
-                tag,
-                list(new.former) or None,
-                key,
-                digest,
-                *cost,
-                new.note,
-                float(new.lease),
-                new.holder,
-                new.protects,
-                new.data,
-                None if new.ceiling is None else list(new.ceiling),
-                place,
-                new.fresh,
-                new.seed,
-            ),
-        )
-        if columns is None:
-            return None
-        number, time, first, second, until, previous, linked = cast("Charged", columns)
-        self.database.reached.known.entry = (number, linked)
-        return Entry(
-            number,
-            account,
-            "reserve",
-            time,
-            key,
-            digest,
-            cost,
-            new.note,
-            "",
-            (first, second),
-            until,
-            new.holder,
-            previous,
-            linked,
-        )
-
-    def answer(self, first: Entry, payload: bytes) -> bool:
-        tip = self.database.at_once(ANSWER, (first.sequence, first.hash, payload))
-        if tip is not None:
-            self.database.reached.known.entry = cast("tuple[int, str]", tip)
-        return tip is not None
 
     def has_secrets(self) -> bool:
         return self.database.exists(SECRETS.suffix)

@@ -42,7 +42,7 @@ from sfumato.basics import Deferred, renewed_in_children, require_clear
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.sql import Ask, Row
 from sfumato.ledger.sqlite_file import Turns
-from sfumato.ledger.store import REFUSED, REPORT, StoreError, Unclear
+from sfumato.ledger.store import REFUSED, REPORT, StoreError
 
 if TYPE_CHECKING:
     import psycopg
@@ -160,15 +160,10 @@ LAST = "only_owner.sql"
 BOOK = SchemaKind(
     "sfumato ledger, version",
     6,
-    ("book.sql", "curves.sql", "rules.sql", "charge.sql", "guard.sql", LAST),
+    ("book.sql", "curves.sql", "rules.sql", "guard.sql", LAST),
     "the ledger",
     "",
-    {
-        5: (
-            *("curves.sql", "rules.sql"),
-            *("calls_begin.sql", "charge.sql", "guard.sql", "calls_end.sql"),
-        )
-    },
+    {5: ("curves.sql", "rules.sql", "calls_begin.sql", "guard.sql", "calls_end.sql")},
 )
 SECRETS = SchemaKind(
     "sfumato secrets, version",
@@ -271,7 +266,6 @@ def differences(ask: Ask, kind: SchemaKind) -> list[str]:
 
 NO_SPENDER = "SFM01"  # the codes of guard.sql
 MOVED = "SFM02"
-TOO_LARGE = "22003"
 
 # What a class of SQLSTATE codes, or one code, means to the caller: the obstacle and the remedy.
 MEANING: dict[str, tuple[str, str]] = {
@@ -334,15 +328,6 @@ def is_lost(error: psycopg.Error) -> bool:
 def is_clash(error: psycopg.Error) -> bool:
     """Whether another transaction got in the way."""
     return error.sqlstate in CLASHES
-
-
-def is_refused(error: psycopg.Error) -> bool:
-    """Whether a rule of the ledger, or a constraint, refused a row.
-
-    A sum that is larger than any number that the server keeps is more than any account has.
-    """
-    code = error.sqlstate or ""
-    return code.startswith("23") or code == TOO_LARGE
 
 
 # --- addresses ------------------------------------------------------------------------------------
@@ -635,15 +620,6 @@ class Database:
         """Run statements, each a transaction of its own; they may be run again."""
         return self._turns.alone(self._until_settled, partial(self._apart, action))
 
-    def at_once(self, query: str, values: tuple[object, ...]) -> Row | None:
-        """Run a call that is a transaction of its own: the row that it finds, once it is durable.
-
-        None: it found none, or a rule refused it; nothing was done. `Unclear`: the connection was
-        cut. A later transaction that waits for its turn sees what became of it: the turn is free
-        only once the server is done with it. One that the server begins later finds nothing to do.
-        """
-        return self._turns.alone(self._until_settled, partial(self._call, query, values))
-
     def run(self, statements: Sequence[str]) -> None:
         """Run statements without values, which may hold any sign, in one transaction."""
 
@@ -718,17 +694,6 @@ class Database:
         except psycopg.Error as error:
             if self._is_cut(db, error):
                 raise Lost from None
-            raise
-
-    def _call(self, query: str, values: tuple[object, ...], db: Connection) -> Row | None:
-        try:
-            return db.execute(marked(query), values).fetchone()
-        except psycopg.Error as error:
-            if self._is_cut(db, error):
-                self._drop()
-                raise Unclear from None
-            if is_refused(error):
-                return None
             raise
 
     def _undo(self, db: Connection, error: BaseException) -> None:

@@ -22,7 +22,6 @@ from sfumato.ledger.store import (
     Named,
     NameRow,
     NameRows,
-    NewCharge,
     PublicRows,
     Request,
     SecretRows,
@@ -167,25 +166,6 @@ class Secrets:
         left_over = [whose for whose in seeds if answered(*whose)]
         if left_over:
             self.store.wipe_seeds(left_over)
-
-    def new_charge(self, request: Request, holder: str) -> NewCharge:
-        """A request as a charge under a fresh name, in case the question has none."""
-        bound = request.binding
-        return NewCharge(
-            request.account,
-            self.new_name(request),
-            request.key is not None and not request.fresh,
-            request.fresh,
-            request.seed,
-            self.tags(request)[1:],
-            (request.cost[0], request.cost[1]),
-            request.note,
-            request.lease,
-            holder,
-            None if bound is None else bound.protects,
-            None if bound is None else bound.data,
-            None if bound is None else bound.ceiling,
-        )
 
     def moved_to(self, rows: NameRows | None = None) -> bytes | None:
         """Where the ledger was moved to, if it was; ``rows`` as for `name`."""

@@ -159,45 +159,6 @@ class Request:
         return (self.asked, *self.formerly)
 
 
-class NewCharge(NamedTuple):
-    """A charge for a question that has no name yet, if nothing stands in its way.
-
-    Attributes
-    ----------
-    account : str
-    name : NameRow
-        What the question is to be called, with its tag in the words of now.
-    given : bool
-        Whether the user gave its key.
-    fresh : bool
-        Whether it is charged although the question was paid for in another state of the data.
-    seed : bytes
-        What its noise comes from.
-    former : sequence of bytes
-        The tags of the question in the words of earlier versions.
-    cost, note, lease
-        As for `Request`.
-    holder : str
-        The identity of the process that charges.
-    protects, data, ceiling
-        What it is bound to; None without a binding, or without a ceiling.
-    """
-
-    account: str
-    name: NameRow
-    given: bool
-    fresh: bool
-    seed: bytes
-    former: Sequence[bytes]
-    cost: Amount
-    note: str
-    lease: float
-    holder: str
-    protects: str | None
-    data: str | None
-    ceiling: Amount | None
-
-
 def require_text(name: str, value: object, *, empty: bool = False) -> None:
     """Refuse a value that is not text which every store can keep."""
     if isinstance(value, str) and "\0" not in value and (value or empty):
@@ -245,10 +206,6 @@ ONCE_EACH = "Open a ledger in a file, once in each process"
 
 class StoreError(LedgerError):
     """The store failed, or its rules refuse a row."""
-
-
-class Unclear(Exception):
-    """Nobody knows whether the store did what it was told to: the rows say so."""
 
 
 class Tip(NamedTuple):
@@ -685,28 +642,8 @@ class SecretStore(Part[SecretRows]):
 class Store(Part[PublicRows]):
     """The public part of a store, with the secret part beside it."""
 
-    has_calls = False
-    """Whether `charge` and `answer` ever do anything."""
-
     in_one = False
     """Whether both parts lie in one database, whose `PublicRows.name_rows` span both."""
-
-    def charge(self, new: NewCharge) -> Entry | None:
-        """Charge for a custodian in a single call, if all is as usual: the entry.
-
-        This is for speed only. None: nothing was done, and the caller looks at the rows. It raises
-        `Unclear` where nobody knows: the charge has the digest of the new name if it is there.
-        """
-        del new
-        return None
-
-    def answer(self, first: Entry, payload: bytes) -> bool:
-        """Store the answer of a custodian's charge in a single call, and hand it out.
-
-        This is for speed only; errors are those of `charge`. False: nothing was done.
-        """
-        del first, payload
-        return False
 
     def caller(self, stated: str | None) -> Caller:
         """Who uses the store: whom the user states, where the store cannot check that."""

@@ -1,5 +1,5 @@
--- Makes a ledger of version 5 (Sfumato 0.2.0) one of this version, together with calls_end.sql: the functions of
--- charge.sql and guard.sql give way to those of this version, for the same analysts.
+-- Makes a ledger of version 5 (Sfumato 0.2.0) one of this version, together with calls_end.sql: the functions
+-- that were called give way to those of guard.sql, for the same analysts.
 
 CREATE TEMPORARY TABLE analysts ON COMMIT DROP AS
   SELECT DISTINCT x.grantee::regrole AS who

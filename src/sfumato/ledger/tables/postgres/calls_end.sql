@@ -7,7 +7,7 @@ DECLARE
 BEGIN
   FOR called IN
     SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND proname IN (
-      'stamp', 'charge_new', 'under_ceiling', 'answer_new', 'take_turn', 'require_spender', 'keyed', 'name_question',
+      'take_turn', 'require_spender', 'keyed', 'name_question',
       'terms_now', 'quotient', 'fits', 'allows', 'event_fault', 'placed', 'names_of', 'seed_of', 'is_of_state', 'is_stamp', 'analyst_fault', 'ceiling_fault', 'enter')
   LOOP
     -- A database may give others rights to whatever is made in it (ALTER DEFAULT PRIVILEGES).
