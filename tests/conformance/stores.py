@@ -16,7 +16,6 @@ from sfumato.ledger.store import (
     SecretRows,
     SecretStore,
     StreamRow,
-    StreamRows,
 )
 from support import postgres
 from support.memory_store import MemoryStore
@@ -98,7 +97,7 @@ def step_after(
     )
 
 
-def take_step(rows: StreamRows, event: str, output: bytes, state: bytes = b"state") -> bool:
+def take_step(rows: SecretRows, event: str, output: bytes, state: bytes = b"state") -> bool:
     at = rows.position(5)
     assert at is not None
     return rows.commit_step(5, at.seal, *step_after(at, event, output, state))

@@ -25,7 +25,7 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, journal
 from sfumato.ledger.audit import audit
 from sfumato.ledger.entries import OVER, linked
-from sfumato.ledger.store import NameRow, Part, PublicRows, SecretRows, StreamRows
+from sfumato.ledger.store import NameRow, Part, PublicRows, SecretRows
 from support.memory_store import MemorySecretStore, MemoryStore
 
 
@@ -153,10 +153,10 @@ def test_no_update_is_lost(make, store):
 
 
 def test_no_step_is_lost(make, store, secrets):
-    """Each is computed from the state before it, by `singly` or while nobody else can write."""
+    """Each is computed from the state before it, while nobody else can write."""
     stores = [secrets, make().secrets(create=False), make().secrets(create=False)]
 
-    def take(rows: StreamRows, event: str) -> bool:
+    def take(rows: SecretRows, event: str) -> bool:
         at = rows.position(5)
         assert at is not None
         return rows.commit_step(5, at.seal, *step_after(at, event, event.encode(), b"%d" % at.step))
@@ -164,8 +164,7 @@ def test_no_step_is_lost(make, store, secrets):
     def work(who: int) -> None:
         for number in range(8):
             event = f"{who} {number}"
-            if not stores[who].singly(lambda rows, event=event: take(rows, event)):
-                assert stores[who].writing(lambda rows, event=event: take(rows, event))
+            assert stores[who].writing(lambda rows, event=event: take(rows, event))
 
     in_threads([lambda who=who: work(who) for who in range(3)])
     steps = secrets.reading(lambda rows: rows.steps(5))
@@ -212,7 +211,7 @@ def test_a_thread_that_is_using_it_may_not_use_it(store, secrets):
                 store.reading(lambda rows: rows.charged()),
             )
         )
-    for way in (secrets.reading, secrets.writing, secrets.singly):
+    for way in (secrets.reading, secrets.writing):
         with pytest.raises(LedgerError, match="in the middle of using it"):
             way(lambda rows: secrets.writing(lambda rows: rows.any_stream()))
     assert public_rows(store) == before

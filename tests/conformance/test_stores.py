@@ -348,9 +348,8 @@ def test_secret_rows_are_added_once(secrets):
         assert secret_rows(secrets) == before, what
 
 
-@pytest.mark.parametrize("way", ["singly", "writing"])
-def test_a_step_is_taken_only_from_the_state_that_it_was_computed_from(secrets, way):
-    run = getattr(secrets, way)
+def test_a_step_is_taken_only_from_the_state_that_it_was_computed_from(secrets):
+    run = secrets.writing
     at = run(lambda rows: rows.position(5))
     step, after = step_after(at, "c", b"three")
     before = secret_rows(secrets)
@@ -369,10 +368,9 @@ def test_a_step_is_taken_only_from_the_state_that_it_was_computed_from(secrets, 
     assert secrets.reading(lambda rows: rows.position(5)) == after
 
 
-@pytest.mark.parametrize("way", ["singly", "writing"])
-def test_the_last_step_wipes_what_stood_for_persons(secrets, way):
+def test_the_last_step_wipes_what_stood_for_persons(secrets):
     secrets.writing(lambda rows: (rows.add_stream(BEGUN._replace(number=6)), rows.count(6, b"who")))
-    assert getattr(secrets, way)(lambda rows: take_step(rows, "end", b"three", OVER))
+    assert secrets.writing(lambda rows: take_step(rows, "end", b"three", OVER))
     secrets.forget()
     row = secrets.reading(lambda rows: rows.stream(5))
     assert (row.spec, row.secret, row.at.state, row.at.tallied) == (b"spec", b"", OVER, 0)
@@ -425,10 +423,10 @@ def test_an_entry_that_is_not_compared_is_found(monkeypatch):
 def test_a_step_that_is_not_compared_is_found(monkeypatch):
     secrets = filled_secrets(with_rows(monkeypatch, Blind).secrets(create=True))
     with pytest.raises(AssertionError, match="another seal"):
-        test_a_step_is_taken_only_from_the_state_that_it_was_computed_from(secrets, "writing")
+        test_a_step_is_taken_only_from_the_state_that_it_was_computed_from(secrets)
 
 
 def test_tallies_that_are_kept_are_found(monkeypatch):
     secrets = filled_secrets(with_rows(monkeypatch, Keeping).secrets(create=True))
     with pytest.raises(AssertionError):
-        test_the_last_step_wipes_what_stood_for_persons(secrets, "writing")
+        test_the_last_step_wipes_what_stood_for_persons(secrets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -108,42 +109,22 @@ def two(path):
         yield one, other
 
 
-def test_a_step_that_another_took_meanwhile_is_computed_anew(two):
-    """The row that it was computed from has changed, so its noise is dropped, and not published.
-
-    The event is looked up again: the other process may have taken it.
-    """
-    steps, others = map(open_stream, two)
-    steps.take("a", add_one)
-    seen = []
-
-    def meanwhile(number, state, counts):
-        if not seen:
-            others.take("b", add_one)
-        seen.append(number)
-        return add_one(number, state, counts)
-
-    taken, fresh = steps.take("c", meanwhile)
-    assert (taken.number, taken.output, fresh, seen) == (3, b"3", True, [2, 3])
-    seen.clear()
-    steps.take("d", add_one)
-    others.take("e", add_one)
-    assert steps.take("e", meanwhile)[1] is False
-    assert [step.event for step in steps.since(None)] == ["a", "b", "c", "d", "e"]
-    assert two[0].verify().ok
-
-
-def test_an_event_that_another_took_meanwhile_is_taken_once(two):
+def test_a_step_waits_for_one_that_another_computes(two):
+    """So both take the state after the last step, and one event is one step."""
     steps, others = map(open_stream, two)
     steps.take("a", add_one)
     theirs = []
+    other = Thread(target=lambda: theirs.extend(others.take(event, add_one) for event in "bc"))
 
-    def meanwhile(number, state, counts):
-        theirs.append(others.take("b", add_one)[0])
+    def work(number, state, counts):
+        other.start()
         return add_one(number, state, counts)
 
-    assert steps.take("b", meanwhile) == (theirs[0], False)
-    assert len(theirs) == 1
+    taken, fresh = steps.take("b", work)
+    other.join()
+    assert (taken.number, taken.output, fresh) == (2, b"2", True)
+    assert theirs[0] == (taken, False)
+    assert [step.event for step in steps.since(None)] == ["a", "b", "c"]
     assert two[0].verify().ok
 
 

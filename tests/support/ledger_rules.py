@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import operator
 
-from sfumato.ledger.entries import NOTHING, WIDENED, Entry
-from sfumato.ledger.filters import allows, text_of
+from sfumato.ledger.entries import NOTHING, WIDENED, Entry, allows, curve_text
 from sfumato.ledger.store import PublicRows
 
 WRONG_SUM = "the sum of the spender does not follow from the entry before"
@@ -98,7 +97,7 @@ def _curves(rows: PublicRows, entry: Entry) -> str | None:
         (data_terms, rows.data_curve(account.data), entry.data_curve),
     ]
     fits = (
-        allows(terms, entry.event, text_of(after), text_of(before or ()))
+        allows(terms, entry.event, curve_text(after), curve_text(before or ()))
         for terms, before, after in filters
     )
     return None if all(fits) else "the account cannot pay"

@@ -16,8 +16,7 @@ import sfumato as sf
 from ledger.postgres.people import People, settle
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Binding, Entry, stated_terms
-from sfumato.ledger.entries import NOTHING, curves_of, link_of
-from sfumato.ledger.filters import curve_after
+from sfumato.ledger.entries import NOTHING, curve_after, curves_of, link_of
 from sfumato.privacy import total_of
 from trust.test_analysts import FRESH, NAME, next_entry
 

@@ -30,10 +30,12 @@ from sfumato.ledger.entries import (
     MaybeCurve,
     Step,
     Verification,
+    allowed_curve,
     binding,
     capping,
     capping_spender,
     ceiling_of,
+    curve_after,
     curves_of,
     link_of,
     linked,
@@ -43,8 +45,8 @@ from sfumato.ledger.entries import (
     sealed,
     terms_in,
     widening,
+    worst_event_of,
 )
-from sfumato.ledger.filters import allowed_curve, curve_after, worst_event_of
 from sfumato.ledger.sql import Columns, SpenderColumns, columns_of
 from sfumato.ledger.store import PublicRows, SecretRows, StreamRow
 from sfumato.privacy.composition import State

@@ -19,11 +19,20 @@ from typing import NamedTuple
 from sfumato.errors import LedgerError, UsageError, nearest
 from sfumato.ledger import journal, leases, refusals
 from sfumato.ledger.anchor import Anchor
-from sfumato.ledger.entries import BEGUN, MIXED, Account, Amount, Entry, Kind, payload_digest
-from sfumato.ledger.filters import allowed_curve
+from sfumato.ledger.entries import (
+    BEGUN,
+    MIXED,
+    Account,
+    Amount,
+    Entry,
+    Kind,
+    allowed_curve,
+    payload_digest,
+)
 from sfumato.ledger.leases import OWN_LEASES
-from sfumato.ledger.secrets import Secrets, fresh_name, known, moved_to
+from sfumato.ledger.secrets import Secrets, fresh_name, known
 from sfumato.ledger.store import (
+    MOVED,
     Caller,
     Guard,
     Named,
@@ -209,7 +218,7 @@ def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
     if payer.secrets is not None and not payer.store.in_one:
         # The answer stands whatever becomes of this: a seed left over is wiped by the next to open.
         with suppress(StoreError):
-            payer.secrets.store.wipe_seeds([(first.account, first.key)])
+            payer.secrets.wipe_seeds([(first.account, first.key)])
     return kept
 
 
@@ -252,7 +261,8 @@ def settle(rows: PublicRows, request: Request, payer: Payer, tried: list[Entry])
         # The name is on disk before the charge is, or with it. A name without a charge may be given
         # again; a charge without a name would be spent in vain: nobody could find its answer.
         rows.foresee(partial(_foresee_charge, request=request, secrets=payer.secrets))
-        named = payer.secrets.name(request, of_key, rows.name_rows())
+        using = payer.secrets.using(rows.name_rows())
+        named = using(partial(payer.secrets.name, request, of_key))
     else:
         named = _guarded_name(guard, request, of_key)
     past = _past(request, named, of_key)
@@ -331,7 +341,8 @@ def settle_stream(rows: PublicRows, request: Request, payer: Payer) -> tuple[Ent
     assert payer.secrets is not None
     of_key = lru_cache(partial(rows.of_key, request.account))
     rows.foresee(partial(_foresee_charge, request=request, secrets=payer.secrets))
-    named = payer.secrets.name(request, of_key, rows.name_rows())
+    using = payer.secrets.using(rows.name_rows())
+    named = using(partial(payer.secrets.name, request, of_key))
     past = _past(request, named, of_key)
     if not past:
         return _enter(rows, request, payer, named), False
@@ -499,7 +510,7 @@ def _foresee_answer(rows: PublicRows, first: Entry) -> None:
     rows.has(first.account, first.key, "store")
     names = rows.name_rows()
     if names is not None:
-        moved_to(names)
+        names.value(MOVED)
     rows.tip(first.account)
 
 

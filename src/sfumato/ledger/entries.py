@@ -10,7 +10,8 @@ is checked by them.
 
 *By curves.* An account may compose its answers by curves (`sfumato.privacy.composition`), and then
 so do the ceilings above it. Each of them is a filter: it has ``terms``, which are fixed before the
-first answer, and a state, which is a tuple of sums. A charge of such an account holds its
+first answer, and a state, which is a tuple of sums. Orders that were chosen after an answer would
+let that answer choose how it is counted. A charge of such an account holds its
 ``event``, which is what it draws; and for each filter a *curve*: what the event adds to the state,
 and the state with it.
 """
@@ -26,18 +27,19 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from sfumato.basics import EPSILON_UNITS, Exactly, rounded, several
-from sfumato.errors import explained_methods
+from sfumato.basics import EPSILON_UNITS, RHO_UNITS, Exactly, rounded, several
+from sfumato.errors import UsageError, explained_methods
 from sfumato.privacy.composition import (
     Composition,
     Curves,
     State,
     Sums,
     composition_of,
+    plus,
     stated_composition,
     stated_widening,
 )
-from sfumato.privacy.curves import worst_event
+from sfumato.privacy.curves import Event, worst_event
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, asked_cost, charge
 
 Amount: TypeAlias = tuple[int, int]
@@ -46,6 +48,9 @@ Curve: TypeAlias = tuple[State, State]
 
 MaybeCurve: TypeAlias = Curve | tuple[()]
 """A curve, or () where no event was charged to a filter by curves."""
+
+StoredCurve: TypeAlias = str | list[list[int]] | None
+"""A curve in a column: JSON in a text, or an array; nothing where there is none."""
 
 Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon", "store", "hand"]
 
@@ -126,6 +131,82 @@ def curves_of(terms: str) -> Curves:
 def state_of(curve: MaybeCurve, composition: Composition) -> State:
     """The state that the last curve of a filter says."""
     return curve[1] if curve else composition.start
+
+
+def curve_after(composition: Composition, state: State, cost: Amount, event: str) -> Curve:
+    """What a charge adds to a filter, and its state with that.
+
+    Parameters
+    ----------
+    composition : Composition
+        Of the filter.
+    state : tuple of int
+        Before the charge.
+    cost : tuple of two int
+        All that counts by sums.
+    event : str
+        All that counts by curves.
+    """
+    added = composition.adds(cost, _event(event) if event else None)
+    return added, plus(state, added)
+
+
+def allowed_curve(composition: Composition, state: State, cost: Amount, event: str) -> Curve | None:
+    """What a charge adds to a filter, and its state with that; None where that does not fit."""
+    curve = curve_after(composition, state, cost, event)
+    return curve if composition.fits(curve[1]) else None
+
+
+def worst_event_of(rule: str, amount: Amount) -> str:
+    """The worst event of an amount of pure epsilon or of rho; "" of nothing.
+
+    Several answers of epsilons that add up are an answer of their sum, and so with rho.
+    """
+    spent = amount[0]
+    if not spent:
+        return ""
+    if rule == "zcdp":
+        return str(worst_event(ZCDP(Fraction(spent, RHO_UNITS))))
+    return str(worst_event(PureDP(Fraction(spent, EPSILON_UNITS))))
+
+
+@lru_cache(maxsize=256)
+def _event(text: str) -> Event:
+    return Event.read(text)
+
+
+@lru_cache(maxsize=256)
+def allows(terms: str, event: str, after: str, before: str) -> bool:
+    """Whether a charge may follow, as triggers of a file ask it: curves are JSON.
+
+    It derives from the event what it adds. A filter that is not there has no terms and no curve.
+    """
+    if not terms:
+        return not after
+    composition = curves_of(terms)
+    state = state_of(curve_of(before), composition)
+    try:
+        expected = allowed_curve(composition, state, NOTHING, event)
+    except UsageError:
+        return False
+    return expected is not None and curve_text(expected) == after
+
+
+def curve_text(curve: MaybeCurve) -> str:
+    """A curve as a file keeps it."""
+    return _encode(curve) if curve else ""
+
+
+def curve_of(column: StoredCurve) -> MaybeCurve:
+    """A curve as it is stored; of an edited file, one that no event has."""
+    try:
+        lists = json.loads(column or "[]") if isinstance(column, str) else column or []
+        if not lists:
+            return ()
+        added, state = lists
+        return tuple(added), tuple(state)
+    except (ValueError, TypeError):
+        return (), ()
 
 
 @explained_methods

@@ -30,9 +30,11 @@ from sfumato.ledger.entries import (
     Kind,
     MaybeCurve,
     Spender,
+    allowed_curve,
     binding,
     capping,
     capping_spender,
+    curve_after,
     curves_of,
     link_of,
     opening,
@@ -40,9 +42,9 @@ from sfumato.ledger.entries import (
     state_of,
     terms_in,
     widening,
+    worst_event_of,
     written,
 )
-from sfumato.ledger.filters import allowed_curve, curve_after, worst_event_of
 from sfumato.ledger.store import Caller, PublicRows, Tip
 from sfumato.privacy.composition import State, Sums
 

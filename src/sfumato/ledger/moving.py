@@ -99,10 +99,13 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: b
         new_secrets.close()
     # They are in the other store, which wipes its own when it stores an answer. Kept here, whoever
     # reads this store later could take the noise off that answer.
-    seeds = secrets.reading(lambda kept: list(kept.seeds()))
-    if seeds:
-        secrets.wipe_seeds(seeds)
+    secrets.wiping(_wipe_seeds)
     return Migrated(len(entries), copied)
+
+
+def _wipe_seeds(kept: SecretRows) -> None:
+    for account, key in kept.seeds():
+        kept.wipe_seed(account, key)
 
 
 def _is_filled(rows: PublicRows) -> bool:

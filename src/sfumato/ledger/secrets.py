@@ -14,7 +14,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.store import (
@@ -29,6 +29,7 @@ from sfumato.ledger.store import (
     Store,
 )
 
+T = TypeVar("T")
 KEY_BYTES = 16
 DIGEST_BYTES = 32
 SECRET_BYTES = 32
@@ -78,10 +79,8 @@ class Secrets:
         """Close the store; closing twice is harmless."""
         self.store.close()
 
-    def name(
-        self, request: Request, charged: Callable[[str], object], rows: NameRows | None
-    ) -> Named:
-        """Find the name of a question, or give it one.
+    def name(self, request: Request, charged: Callable[[str], object], rows: NameRows) -> Named:
+        """Find the name of a question, or give it one, within a transaction that writes.
 
         Parameters
         ----------
@@ -91,54 +90,36 @@ class Secrets:
         charged : callable
             What was entered in the ledger under a key: something, if it was charged. A name
             without a charge is left over from a charge that was refused, and may be given again.
-        rows : NameRows or None
-            The names in the transaction of the charge; None: in transactions of their own.
+        rows : NameRows
+            The names, in the transaction of the charge or in one of their own within it.
         """
         tags = self.tags(request)
-        look = partial(known, request=request, tags=tags, place=self.place_tag(request))
-        noted = self.store.reading(look) if rows is None else look(rows)
+        place = self.place_tag(request)
+        noted = known(rows, request, tags, place)
         named = _standing(noted, request, tags, charged)
-        return self._given(request, noted, charged, rows) if named is None else named
-
-    def _given(
-        self,
-        request: Request,
-        noted: Known,
-        charged: Callable[[str], object],
-        rows: NameRows | None,
-    ) -> Named:
-        """Give a question a new name, and keep it; parameters are those of `name`."""
+        if named is not None:
+            return named
         # A name that nothing was charged under stays free: its question may have been refused.
         derived = request.key is None or (
             request.fresh and not _is_charged(noted.namesake, charged)
         )
-        new = self.new_name(request)
-        # The seed of a name that stays free is for a question that counts other columns.
-        keep = partial(
-            _keep,
-            account=request.account,
-            name=new,
-            seed=request.seed,
-            derived=derived,
-            former=noted.seed,
-        )
-        if rows is not None:
-            keep(rows)
-        else:
-            # A charge follows, and is of no use without it. The other way round does no harm.
-            self.store.writing(keep)
-        return Named("named", new.key, new.digest, noted.moved_to, request.seed)
-
-    def new_name(self, request: Request) -> NameRow:
-        """A name for a question that has none."""
         key, digest = fresh_name(request.key)
-        return NameRow(key, self.tags(request)[0], digest, self.place_tag(request))
+        rows.keep(request.account, NameRow(key, tags[0], digest, place), derived=derived)
+        if noted.seed is not None:
+            # The seed of a name that stays free is for a question that counts other columns.
+            rows.wipe_seed(request.account, key)
+        rows.keep_seed(request.account, key, request.seed)
+        return Named("named", key, digest, noted.moved_to, request.seed)
+
+    def using(self, rows: NameRows | None) -> Callable[[Callable[[NameRows], T]], T]:
+        """How an action is given the names: in this transaction, or else in one of their own."""
+        return self.store.writing if rows is None else lambda action: action(rows)
 
     def place_tag(self, request: Request) -> bytes | None:
         """The HMAC of a question without the state of the data; None where a user gave its key."""
         if request.place is None or (request.key is not None and not request.fresh):
             return None
-        return self._tag(["place", request.account, request.place])
+        return self._tag("place", request.account, request.place)
 
     def keys(self, request: Request, rows: NameRows | None) -> list[str]:
         """The keys of the names of a question, in any state of the data; ``rows`` as for `name`."""
@@ -149,7 +130,7 @@ class Secrets:
             own = [names.of_tag(request.account, tag) for tag in self.tags(request)]
             return keys + [name.key for name in own if name is not None and name.key not in keys]
 
-        return self.store.reading(look) if rows is None else look(rows)
+        return self.using(rows)(look)
 
     def keep_seed(self, request: Request, key: str, rows: NameRows | None) -> bytes:
         """Keep, once, what the noise of a charge comes from, and return it."""
@@ -158,18 +139,27 @@ class Secrets:
             names.keep_seed(request.account, key, request.seed)
             return names.seed(request.account, key) or request.seed
 
-        return self.store.writing(settle) if rows is None else settle(rows)
+        return self.using(rows)(settle)
 
     def wipe_left_over(self, answered: Callable[[str, str], bool]) -> None:
         """Wipe the seeds of charges that were answered before a process ended that would have."""
         seeds = self.store.reading(lambda rows: rows.seeds())
         left_over = [whose for whose in seeds if answered(*whose)]
         if left_over:
-            self.store.wipe_seeds(left_over)
+            self.wipe_seeds(left_over)
+
+    def wipe_seeds(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Wipe what the noise of some charges came from, by account and key."""
+
+        def wipe(rows: SecretRows) -> None:
+            for account, key in keys:
+                rows.wipe_seed(account, key)
+
+        self.store.wiping(wipe)
 
     def moved_to(self, rows: NameRows | None = None) -> bytes | None:
         """Where the ledger was moved to, if it was; ``rows`` as for `name`."""
-        return self.store.reading(moved_to) if rows is None else moved_to(rows)
+        return self.using(rows)(lambda names: names.value(MOVED))
 
     def require_here(self, where: bytes | None) -> None:
         """Refuse to pay from a ledger that was moved somewhere."""
@@ -177,9 +167,9 @@ class Secrets:
 
     def tags(self, request: Request) -> list[bytes]:
         """The HMACs under which a question is kept: in the words of now, then of before."""
-        return [self._tag([request.account, words]) for words in request.words]
+        return [*map(partial(self._tag, request.account), request.words)]
 
-    def _tag(self, texts: list[str]) -> bytes:
+    def _tag(self, *texts: str) -> bytes:
         # As JSON, no two lists of texts run together into one.
         text = json.dumps(texts, ensure_ascii=True)
         return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
@@ -197,7 +187,7 @@ class Secrets:
 
     def _state_tag(self, digest: str, state: str) -> bytes:
         # With the digest in it, two charges that asked about one state do not show that.
-        return self._tag(["state", digest, state])
+        return self._tag("state", digest, state)
 
     def replaced(self, sequence: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded."""
@@ -230,18 +220,14 @@ def known(
     moved = rows.value(MOVED)
     by_tag = None
     if request.key is None or request.fresh:
-        names = (rows.of_tag(account, tag) for tag in tags)
-        by_tag = next((name for name in names if name is not None), None)
+        by_tag = next(filter(None, map(partial(rows.of_tag, account), tags)), None)
     name = by_tag if request.key is None else rows.of_key(account, request.key)
     seed = None if name is None else rows.seed(account, name.key)
     elsewhere: tuple[str, ...] = ()
     if place is not None and not request.fresh:
-        elsewhere = _keys_but(name, rows.keys_of_place(account, place))
+        keys = rows.keys_of_place(account, place)
+        elsewhere = tuple(key for key in keys if name is None or key != name.key)
     return Known(name, moved, seed, elsewhere, by_tag)
-
-
-def _keys_but(own: NameRow | None, keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple(key for key in keys if own is None or key != own.key)
 
 
 def _is_charged(name: NameRow | None, charged: Callable[[str], object]) -> bool:
@@ -266,21 +252,6 @@ def _standing(
     if name is not None and name.tag in tags:
         return Named("named", name.key, name.digest, noted.moved_to, noted.seed)
     return Named("conflict") if _is_charged(name, charged) else None
-
-
-def _keep(
-    rows: NameRows, account: str, name: NameRow, seed: bytes, *, derived: bool, former: bytes | None
-) -> None:
-    """Write a name, and what the noise of its charge is to come from in place of a former seed."""
-    rows.keep(account, name, derived=derived)
-    if former is not None:
-        rows.wipe_seed(account, name.key)
-    rows.keep_seed(account, name.key, seed)
-
-
-def moved_to(rows: NameRows) -> bytes | None:
-    """Where the ledger was moved to, if it was."""
-    return rows.value(MOVED)
 
 
 def require_here(where: bytes | None, label: str) -> None:

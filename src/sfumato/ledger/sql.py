@@ -6,10 +6,10 @@ A question mark stands for a value. Each database has its tables in a ``book.sql
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import ClassVar, TypeAlias, cast
 
 from sfumato.ledger.entries import (
@@ -22,7 +22,9 @@ from sfumato.ledger.entries import (
     MaybeCurve,
     Spender,
     Step,
+    StoredCurve,
     ceiling_of,
+    curve_of,
     curves_of,
     terms_in,
 )
@@ -33,7 +35,6 @@ from sfumato.ledger.store import (
     PublicRows,
     SecretRows,
     StreamRow,
-    StreamRows,
     Tip,
 )
 
@@ -52,10 +53,7 @@ Columns: TypeAlias = tuple[
 ]  # fmt: skip
 SPENDER_COLUMNS = "spender, own_first, own_second"
 SpenderColumns: TypeAlias = tuple[str, int, int]
-Stored: TypeAlias = str | list[list[int]] | None
-"""A curve in a column: JSON in a text, or an array; nothing where there is none."""
-
-EventColumns: TypeAlias = tuple[str, Stored, Stored, Stored]
+EventColumns: TypeAlias = tuple[str, StoredCurve, StoredCurve, StoredCurve]
 EVENT_COLUMNS = "event, curve, own_curve, data_curve"
 TIP = """
     SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0)
@@ -152,18 +150,6 @@ def entry_of(columns: Row) -> Entry:
     return entry
 
 
-def curve_of(column: Stored) -> MaybeCurve:
-    """A curve as it is stored; of an edited file, one that no event has."""
-    try:
-        lists = json.loads(column or "[]") if isinstance(column, str) else column or []
-        if not lists:
-            return ()
-        added, state = lists
-        return tuple(added), tuple(state)
-    except (ValueError, TypeError):
-        return (), ()
-
-
 class SQLRows:
     """Rows of either part, which are asked for in SQL."""
 
@@ -190,7 +176,7 @@ class SQLPublicRows(SQLRows, PublicRows):
 
     @staticmethod
     @abstractmethod
-    def stored(curve: MaybeCurve) -> Stored:
+    def stored(curve: MaybeCurve) -> StoredCurve:
         """A curve as the database keeps it."""
 
     @property
@@ -284,12 +270,12 @@ class SQLPublicRows(SQLRows, PublicRows):
         if not self.with_curves or (not terms and any(spender.ceiling)):
             return spender
         last = self._one(OWN_CURVE, account, name)
-        curve = curve_of(cast("Stored", last[0])) if last else ()
+        curve = curve_of(cast("StoredCurve", last[0])) if last else ()
         return replace(spender, rule="approx" if terms else rule, terms=terms, curve=curve)
 
     def data_curve(self, data: str) -> MaybeCurve:
         row = self._one(DATA_CURVE, data) if self.with_curves else None
-        return () if row is None else curve_of(cast("Stored", row[0]))
+        return () if row is None else curve_of(cast("StoredCurve", row[0]))
 
     def spenders(self, account: str) -> list[Spender]:
         names = self._ask(SPENDERS, (account,)) if self.with_spenders else ()
@@ -371,7 +357,7 @@ def _account(columns: Row) -> Account:
     account = Account(name, rule, total, spent, protects, data)
     if len(columns) == 8 or not columns[8]:
         return account
-    terms, widened, last = cast("tuple[str, int | None, Stored]", columns[8:])
+    terms, widened, last = cast("tuple[str, int | None, StoredCurve]", columns[8:])
     if widened is not None:
         account = replace(account, rule="approx", total=curves_of(terms).total)
     return replace(account, terms=terms, curve=curve_of(last))
@@ -393,18 +379,6 @@ KEEP = """
     ON CONFLICT (account, key) DO UPDATE SET tag = excluded.tag, digest = excluded.digest,
       place = excluded.place, derived = excluded.derived
 """
-
-
-class SQLStreamRows(SQLRows, StreamRows):
-    """What taking a step needs; each call is one statement, whose rows are all fetched."""
-
-    def position(self, stream: int) -> Position | None:
-        row = self._one(POSITION, stream)
-        return None if row is None else Position._make(row)
-
-    def step_of(self, stream: int, event: str) -> Step | None:
-        row = self._one(f"{STEPS} AND event = ? AND event <> ''", stream, event)
-        return None if row is None else _step(row)
 
 
 class SQLNameRows(SQLRows, NameRows):
@@ -440,8 +414,7 @@ class SQLNameRows(SQLRows, NameRows):
         self._ask(KEEP.format(self.schema), (account, *name, derived))
 
     def keys_of_place(self, account: str, place: bytes) -> list[str]:
-        rows = self._ask(OF_PLACE.format(self.schema), (account, place))
-        return [str(key) for (key,) in rows]
+        return list(map(itemgetter(0), self._ask(OF_PLACE.format(self.schema), (account, place))))
 
     def seed(self, account: str, key: str) -> bytes | None:
         row = self._one(SEED.format(self.schema), account, key)
@@ -454,7 +427,7 @@ class SQLNameRows(SQLRows, NameRows):
         self._ask(self.wipe.format(self.schema), (account, key))
 
 
-class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
+class SQLSecretRows(SQLNameRows, SecretRows):
     """The secret rows within one transaction of a connection."""
 
     # --- names of questions -----------------------------------------------------------------------
@@ -510,6 +483,14 @@ class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         self._ask(query, (row.number, row.spec, row.secret, *row.at))
+
+    def position(self, stream: int) -> Position | None:
+        row = self._one(POSITION, stream)
+        return None if row is None else Position._make(row)
+
+    def step_of(self, stream: int, event: str) -> Step | None:
+        row = self._one(f"{STEPS} AND event = ? AND event <> ''", stream, event)
+        return None if row is None else _step(row)
 
     def step(self, stream: int, number: int) -> Step | None:
         row = self._one(f"{STEPS} AND step = ?", stream, number)

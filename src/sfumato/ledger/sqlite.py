@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import filters
-from sfumato.ledger.entries import NOTHING, Entry, MaybeCurve, Step, terms_in
-from sfumato.ledger.sql import SQLPublicRows, SQLSecretRows, SQLStreamRows
+from sfumato.ledger.entries import NOTHING, Entry, MaybeCurve, Step, allows, curve_text, terms_in
+from sfumato.ledger.sql import SQLPublicRows, SQLSecretRows
 from sfumato.ledger.sqlite_file import (
     BOOK,
     READING,
     SECRETS,
+    WIPING,
     WITH_CURVES,
     WITH_SPENDERS,
     WRITING,
@@ -31,12 +31,12 @@ from sfumato.ledger.sqlite_file import (
 )
 from sfumato.ledger.store import (
     MOVED,
+    Part,
     Position,
     PublicRows,
     SecretRows,
     SecretStore,
     Store,
-    StreamRows,
 )
 
 
@@ -59,7 +59,7 @@ class SQLitePublicRows(SQLPublicRows):
 
     @staticmethod
     def stored(curve: MaybeCurve) -> str:
-        return filters.text_of(curve)
+        return curve_text(curve)
 
     def extend(self) -> None:
         extend(self._db, BOOK, WITH_CURVES)
@@ -90,7 +90,7 @@ def _answer_triggers(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA trusted_schema").fetchone() == (1,) or differences(db, BOOK):
         return
     db.create_function("sfumato_terms", 1, terms_in, deterministic=True)
-    db.create_function("sfumato_allows", 4, filters.allows, deterministic=True)
+    db.create_function("sfumato_allows", 4, allows, deterministic=True)
     db.execute("PRAGMA trusted_schema = ON")
 
 
@@ -102,8 +102,12 @@ COMMIT_STEP = f"""
 """
 
 
-class SQLiteStreamRows(SQLStreamRows):
-    """What taking a step needs; each call is one statement."""
+class SQLiteSecretRows(SQLSecretRows):
+    """The secret rows within one transaction of a connection."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__(db.execute)
+        self._db = db
 
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         published = (step.number, step.event, step.output, step.hash)
@@ -116,19 +120,12 @@ class SQLiteStreamRows(SQLStreamRows):
             return False
         return True
 
-
-class SQLiteSecretRows(SQLiteStreamRows, SQLSecretRows):
-    """The secret rows within one transaction of a connection."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        super().__init__(db.execute)
-        self._db = db
-
     def damage(self) -> list[str]:
         return [*damage(self._db), *differences(self._db, SECRETS)]
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 SUFFIX = ".secrets"
 
 
@@ -137,7 +134,28 @@ def secrets_of(path: str | None) -> str | None:
     return None if path is None else path + SUFFIX
 
 
-class SQLiteStore(Store):
+class SQLitePart(Part[R]):
+    """One part of a ledger, in a file of its own or in memory."""
+
+    def __init__(self, database: Database, rows: Callable[[sqlite3.Connection], R]) -> None:
+        self.database = database
+        self._rows = rows
+
+    @property
+    def label(self) -> str:
+        return self.database.label
+
+    def reading(self, action: Callable[[R], T]) -> T:
+        return self.database.turns.alone(self.database.transaction, READING, self._rows, action)
+
+    def writing(self, action: Callable[[R], T]) -> T:
+        return self.database.turns.alone(self.database.transaction, WRITING, self._rows, action)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class SQLiteStore(SQLitePart[PublicRows], Store):
     """A ledger in a file, or in memory.
 
     Parameters
@@ -151,25 +169,12 @@ class SQLiteStore(Store):
     def __init__(
         self, where: str | Path | None, *, create: bool = True, at_once: bool = True
     ) -> None:
-        self.database = Database(where, kind=BOOK, create=create, at_once=at_once)
+        database = Database(where, kind=BOOK, create=create, at_once=at_once)
+        super().__init__(database, SQLitePublicRows)
         self._in_memory: SQLiteSecretStore | None = None
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self.database.path or ':memory:'!r})"
-
-    @property
-    def label(self) -> str:
-        return self.database.label
-
-    def reading(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.turns.alone(
-            self.database.transaction, READING, SQLitePublicRows, action
-        )
-
-    def writing(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.turns.alone(
-            self.database.transaction, WRITING, SQLitePublicRows, action
-        )
 
     @property
     def is_made(self) -> bool:
@@ -212,39 +217,16 @@ class SQLiteStore(Store):
             remedy = f"Run `chmod 600 {self.database.path}`, then ask again"
             raise LedgerError(self.label, obstacle, remedy)
 
-    def close(self) -> None:
-        self.database.close()
 
-
-class SQLiteSecretStore(SecretStore):
+class SQLiteSecretStore(SQLitePart[SecretRows], SecretStore):
     """The secrets of a ledger, in a file that only its owner may open, or in memory."""
 
     def __init__(self, where: str | None, *, create: bool) -> None:
-        self.database = Database(where, kind=SECRETS, create=create)
-
-    @property
-    def label(self) -> str:
-        return self.database.label
-
-    def reading(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.turns.alone(
-            self.database.transaction, READING, SQLiteSecretRows, action
-        )
-
-    def writing(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.turns.alone(
-            self.database.transaction, WRITING, SQLiteSecretRows, action
-        )
-
-    def singly(self, action: Callable[[StreamRows], T]) -> T:
-        return self.database.turns.alone(self.database.singly, SQLiteStreamRows, action)
+        super().__init__(Database(where, kind=SECRETS, create=create), SQLiteSecretRows)
 
     def forget(self) -> None:
         self.database.forget_log()
 
-    def wipe_seeds(self, keys: Iterable[tuple[str, str]]) -> None:
-        super().wipe_seeds(keys)
+    def wiping(self, action: Callable[[SecretRows], None]) -> None:
+        self.database.turns.alone(self.database.transaction, WIPING, SQLiteSecretRows, action)
         self.forget()
-
-    def close(self) -> None:
-        self.database.close()

@@ -20,12 +20,12 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TypeAlias, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 from urllib.parse import quote
 
 import msgspec
@@ -278,14 +278,14 @@ class Turns:
 
 # --- the connection -------------------------------------------------------------------------------
 
-Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
-"""Runs one statement, with the values of its question marks."""
-
 OTHERS = 0o077  # the bits of a file's mode that let anyone but its owner in
 # The lock for writing is taken at once, so nothing that is read can change before it is written to:
 # two charges cannot both see the same balance.
-WRITING = "BEGIN IMMEDIATE"
-READING = "BEGIN"  # one consistent view
+WRITING = ("PRAGMA synchronous = FULL", "BEGIN IMMEDIATE")
+READING = ("BEGIN",)  # one consistent view
+# What is wiped is written to the disk when the log is cut, which follows, and not before: until
+# then the log holds it in any case.
+WIPING = ("PRAGMA synchronous = NORMAL", "BEGIN IMMEDIATE")
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
 SHORTEST_PAUSE = 0.001  # seconds between two tries
 LONGEST_PAUSE = 0.008
@@ -294,7 +294,6 @@ LONGEST_PAUSE = 0.008
 # not only to the disk's cache (fullfsync, on macOS). Triggers and views of a file that was edited
 # may call harmless functions only (trusted_schema).
 PRAGMAS = (
-    "synchronous = FULL",
     "fullfsync = ON",
     "checkpoint_fullfsync = ON",
     "foreign_keys = ON",
@@ -331,10 +330,10 @@ _NUMBERS = itertools.count()
 
 
 class Database:
-    """A file, or a database in memory, used through `transaction` and `singly` only.
+    """A file, or a database in memory, used through `transaction` only.
 
-    Each runs while nobody else does: ``turns.alone(database.transaction, ...)``. They take a
-    function, and are not context managers: an interrupt on the way into the body of a
+    Each runs while nobody else does: ``turns.alone(database.transaction, ...)``. It takes a
+    function, and is no context manager: an interrupt on the way into the body of a
     ``with``, or at the first instruction of its end, would leave a lock or a transaction behind.
     The ``with`` of a lock has no such gap.
 
@@ -381,15 +380,19 @@ class Database:
     # --- transactions, each to be run alone -------------------------------------------------------
 
     def transaction(
-        self, begin: str, view: Callable[[sqlite3.Connection], R], action: Callable[[R], T]
+        self,
+        begin: Sequence[str],
+        view: Callable[[sqlite3.Connection], R],
+        action: Callable[[R], T],
     ) -> T:
-        """Run one transaction, `WRITING` or `READING`, with the rows that a view shows.
+        """Run one transaction, `WRITING`, `WIPING` or `READING`, with the rows that a view shows.
 
         One that writes is durable when this returns, and undone if it raises.
         """
-        connection = self._ready(writes=begin == WRITING)
+        connection = self._ready(writes=begin is not READING)
         try:
-            _patiently(connection.execute, begin)
+            for statement in begin:
+                _patiently(connection.execute, statement)
             result = action(view(connection))
             connection.execute("COMMIT")
         except BaseException as error:
@@ -399,18 +402,6 @@ class Database:
                 raise self._broken(error) from error
             raise
         return result
-
-    def singly(self, view: Callable[[Execute], R], action: Callable[[R], T]) -> T:
-        """Run statements, each a transaction of its own and durable when it returns."""
-        connection = self._ready()
-
-        def execute(statement: str, values: tuple[object, ...]) -> sqlite3.Cursor:
-            return _patiently(connection.execute, statement, values)
-
-        try:
-            return action(view(execute))
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
 
     def _broken(self, error: sqlite3.Error) -> StoreError:
         self._drop()

@@ -16,11 +16,10 @@ A transaction is a function that is given the rows of one part:
   behave as though their functions ran one after another. The function may be called again where a
   store has to try anew.
 * `Part.reading`: one consistent view. Later transactions do not show in it.
-* `SecretStore.singly`: each call is a transaction of its own.
 
 Rows are added, seldom changed, and never removed. Where two callers race, the rows decide, because
 they compare before they write: `PublicRows.add` takes an entry only if it is the next of the chain,
-`StreamRows.commit_step` takes a step only from the state that it was computed from. Leases,
+`SecretRows.commit_step` takes a step only from the state that it was computed from. Leases,
 balances and answers are read off the entries, so they need nothing else.
 
 A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a
@@ -478,42 +477,7 @@ class PublicRows(ABC):
         self.add_answer(entry.sequence, payload)
 
 
-class StreamRows(ABC):
-    """The rows that taking one step of a stream needs."""
-
-    @abstractmethod
-    def position(self, stream: int) -> Position | None:
-        """How far a stream has come; None where there is no such stream."""
-
-    @abstractmethod
-    def step_of(self, stream: int, event: str) -> Step | None:
-        """The step that an event took."""
-
-    @abstractmethod
-    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
-        """Add a step and replace the stream's row, if the row still has the seal ``before``.
-
-        Parameters
-        ----------
-        stream : int
-        before : str
-            The seal of the row that the step was computed from.
-        step : Step
-        after : Position
-            The row after the step; ``after.head`` is the hash of the step. The state `OVER` says
-            that the step is the last: the stream's secret and its tallies are wiped, beyond
-            recovery.
-
-        Returns
-        -------
-        bool
-            False, and nothing was changed, if the stream has moved since, if the ledger was moved
-            to another store, if the step is not the next one, if its event was taken, or if the sum
-            of tallies would shrink.
-        """
-
-
-class SecretRows(StreamRows, NameRows):
+class SecretRows(NameRows):
     """The secret rows within one transaction."""
 
     # --- names of questions -----------------------------------------------------------------------
@@ -563,6 +527,37 @@ class SecretRows(StreamRows, NameRows):
     @abstractmethod
     def add_stream(self, row: StreamRow) -> None:
         """Add a stream that is not there yet and has taken no step."""
+
+    @abstractmethod
+    def position(self, stream: int) -> Position | None:
+        """How far a stream has come; None where there is no such stream."""
+
+    @abstractmethod
+    def step_of(self, stream: int, event: str) -> Step | None:
+        """The step that an event took."""
+
+    @abstractmethod
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
+        """Add a step and replace the stream's row, if the row still has the seal ``before``.
+
+        Parameters
+        ----------
+        stream : int
+        before : str
+            The seal of the row that the step was computed from.
+        step : Step
+        after : Position
+            The row after the step; ``after.head`` is the hash of the step. The state `OVER` says
+            that the step is the last: the stream's secret and its tallies are wiped, beyond
+            recovery.
+
+        Returns
+        -------
+        bool
+            False, and nothing was changed, if the stream has moved since, if the ledger was moved
+            to another store, if the step is not the next one, if its event was taken, or if the sum
+            of tallies would shrink.
+        """
 
     @abstractmethod
     def step(self, stream: int, number: int) -> Step | None:
@@ -617,26 +612,13 @@ class Part(ABC, Generic[R]):
 class SecretStore(Part[SecretRows]):
     """The secret part of a store."""
 
-    def singly(self, action: Callable[[StreamRows], T]) -> T:
-        """Run calls each of which is a transaction of its own, durable when it returns.
-
-        This is for speed only: a step takes two reads and one `StreamRows.commit_step`, which
-        compares by itself.
-        """
-        return self.writing(action)
-
     @abstractmethod
     def forget(self) -> None:
         """Remove from all logs what the last step of a stream wiped."""
 
-    def wipe_seeds(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Wipe what the noise of some charges came from, by account and key."""
-
-        def wipe(rows: SecretRows) -> None:
-            for account, key in keys:
-                rows.wipe_seed(account, key)
-
-        self.writing(wipe)
+    def wiping(self, action: Callable[[SecretRows], None]) -> None:
+        """Run one transaction, and remove from all logs the seeds that it wiped."""
+        self.writing(action)
 
 
 class Store(Part[PublicRows]):

@@ -13,6 +13,7 @@ that stands for persons, and the store's log is cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from sfumato.errors import LedgerError
@@ -26,7 +27,6 @@ from sfumato.ledger.store import (
     SecretRows,
     SecretStore,
     StreamRow,
-    StreamRows,
 )
 
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
@@ -81,7 +81,7 @@ class StreamRecord:
         work : callable
             From the number of the step, the state before it, and how often each of the tokens was
             counted by now, to the state after it and the output. If it raises, nothing is changed.
-            It may be called twice, if another process takes the step meanwhile. A state of `OVER`
+            A state of `OVER`
             after the step says that it is the last one; before it, that there is no further one.
         person_tokens : sequence of bytes
             One for each row of the step, standing for its person; counted with the step.
@@ -97,33 +97,18 @@ class StreamRecord:
             If the step cannot be stored. Then it was not taken; or, where the disk failed at the
             last moment, it was, and the next call finds it.
         """
-        taken = None
-        # Single statements are faster than a transaction, and suffice where nobody is counted.
-        if not person_tokens:
-            taken = self._store.singly(lambda rows: self._try(rows, event, work))
-        if taken is None:
-            taken = self._store.writing(lambda rows: self._insist(rows, event, work, person_tokens))
+        taken = self._store.writing(
+            partial(self._taken, event=event, work=work, person_tokens=person_tokens)
+        )
         # What the last step wiped is still in the log of the store, until that is cut.
         if taken.over:
             self._store.forget()
         return taken.step, taken.fresh
 
-    def _try(self, rows: StreamRows, event: str, work: Work) -> _Taken | None:
-        """Take the step by single statements; None, and nothing done, if the stream has moved."""
-        number = self.entry.sequence
-        at = self._sound(rows.position(number))
-        # After the row: whatever step another process took before the row was read is then found.
-        earlier = rows.step_of(number, event) if event else None
-        if earlier is not None:
-            return _Taken(earlier, fresh=False)
-        step, after = self._next(at, event, work, [])
-        moved = rows.commit_step(number, at.seal, step, after)
-        return _Taken(step, fresh=True, over=after.state == OVER) if moved else None
-
-    def _insist(
+    def _taken(
         self, rows: SecretRows, event: str, work: Work, person_tokens: Sequence[bytes]
     ) -> _Taken:
-        """Take the step in one transaction, while nobody else can write."""
+        """Take the step, or find it, while nobody else can write."""
         number = self.entry.sequence
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
