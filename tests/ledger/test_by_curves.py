@@ -16,11 +16,11 @@ import sfumato as sf
 from sfumato.errors import BudgetExceeded, UsageError
 from sfumato.ledger import Book, Hold, Ledger, journal, open_ledger, stated_terms
 from sfumato.ledger.audit import Books, audited
-from sfumato.ledger.entries import Binding, curves_of, link_of
+from sfumato.ledger.entries import Binding, link_of
 from sfumato.ledger.moving import exported, migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
-from sfumato.privacy import total_of
+from sfumato.privacy import curves_of, total_of
 from support import postgres
 from support.memory_store import MemoryStore
 from support.postgres import schema_of

@@ -82,7 +82,7 @@ def reached(
     heads = np.arange(steps + 1)
     p = head(epsilon)
     chance = np.array([math.comb(steps, j) * p**j * (1 - p) ** (steps - j) for j in heads])
-    told = last_answers(total, (2 * heads - steps) * epsilon, float(rule.largest_epsilon(state)))
+    told = last_answers(total, (2 * heads - steps) * epsilon, rule.left(state)[0] / 10**9)
     value = np.maximum(aside * D + (1 - aside * D) * told, by_sums * D)
     return float(chance @ value) / D
 
@@ -157,8 +157,8 @@ class SumsTakeAll(Curves, frozen=True):
 class HeavyWeights(Curves, frozen=True):
     """Twin: the weights add up to 1.2."""
 
-    def log_phi(self, state: State) -> float:
-        return super().log_phi(state) - math.log(1.2)
+    def log_phi(self, state: State, enough: float = -math.inf) -> float:
+        return super().log_phi(state, enough) - math.log(1.2)
 
     def fits(self, state: State) -> bool:
         return state[1] <= self.aside and self.log_phi(state) <= self._log_allowed

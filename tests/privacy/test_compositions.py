@@ -14,12 +14,11 @@ from scipy.special import logsumexp
 from sfumato.errors import UsageError
 from sfumato.privacy.composition import (
     Sums,
-    composition_of,
+    curves_of,
     opened_curves,
-    stated_composition,
-    stated_widening,
+    stated_curves,
 )
-from sfumato.privacy.curves import Approximate, Event, Exponential, Laplace, Pure, Zcdp
+from sfumato.privacy.curves import Approximate, Event, Exponential, Laplace, Pure, Zcdp, worst_event
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 COUNTS = [
@@ -34,8 +33,8 @@ COUNTS = [
 def test_many_small_counts_last_longer_by_curves(epsilon, text, least, by_sums):
     event = Event.read(text)
     total = ApproxDP(epsilon, "1e-6", composition="curves")
-    curves = stated_composition(total)
-    sums = stated_composition(ApproxDP(epsilon, "1e-6"))
+    curves = stated_curves(total)
+    sums = Sums("approx", total.money)
     answers = curves.remaining_answers(curves.start, event.money, event)
     assert least <= answers <= least + 1
     assert sums.remaining_answers(sums.start, event.money, event) == by_sums
@@ -44,37 +43,37 @@ def test_many_small_counts_last_longer_by_curves(epsilon, text, least, by_sums):
     assert not curves.fits(curves.after(last, event.money, event))
 
 
-def test_a_composition_is_read_back_from_its_text():
-    for total in (PureDP("1"), ZCDP("0.5"), ApproxDP("2", "1e-6", composition="curves")):
-        kept = stated_composition(total)
-        assert composition_of(kept.rule, kept.total, kept.text) == kept
+def test_curves_are_read_back_from_their_terms():
+    kept = stated_curves(ApproxDP("2", "1e-6", composition="curves"))
+    assert curves_of(kept.terms) == kept
+    assert stated_curves(ApproxDP("2", "1e-6")) is None
 
 
 @pytest.mark.parametrize(
     "change", [("1536", "1024"), ("curves", "curve"), (",", ", "), ("[25,", "[26,"), ("]", ",1]")]
 )
-def test_no_other_text_is_a_composition(change):
+def test_no_other_terms_are_read(change):
     kept = opened_curves(Fraction(2), Fraction(1, 10**6))
-    with pytest.raises(UsageError, match="not the text of a composition"):
-        composition_of("approx", kept.total, kept.text.replace(*change, 1))
+    with pytest.raises(UsageError, match="not ones that this version knows"):
+        curves_of(kept.terms.replace(*change, 1))
 
 
 def test_deltas_stay_within_what_is_set_aside():
-    kept = stated_composition(ApproxDP("2", "1e-6", "curves", "2e-7"))
+    kept = stated_curves(ApproxDP("2", "1e-6", "curves", "2e-7"))
     event = Event.read("approx(1/100, 1/10000000)")
     assert kept.remaining_answers(kept.start, event.money, event) == 2
 
 
 def test_an_account_in_rho_widens_where_all_of_it_fits():
-    assert stated_widening(ZCDP("0.5")) is None
-    target = stated_widening(ZCDP("0.5", widens_to=ApproxDP("5.345", "1e-6", "curves", 0)))
+    assert stated_curves(ZCDP("0.5")) is None
+    target = stated_curves(ZCDP("0.5", widens_to=ApproxDP("5.345", "1e-6", "curves", 0)))
     assert target.total == ApproxDP("5.345", "1e-6").money
     with pytest.raises(UsageError, match="would not fit"):
-        stated_widening(ZCDP("0.5", widens_to=ApproxDP("5.222", "1e-6")))
+        stated_curves(ZCDP("0.5", widens_to=ApproxDP("5.222", "1e-6")))
 
 
 def test_a_pure_account_widens_to_its_own_epsilon():
-    assert stated_widening(PureDP("2", widens_to=ApproxDP("2", "1e-6"))).total[0] == 2 * 10**9
+    assert stated_curves(PureDP("2", widens_to=ApproxDP("2", "1e-6"))).total[0] == 2 * 10**9
 
 
 @pytest.mark.parametrize(
@@ -92,12 +91,12 @@ def test_totals_that_cannot_be_are_refused(arguments):
 
 
 def test_the_largest_epsilon_that_fits_is_the_last():
-    for kept in (Sums("zcdp", (5 * 10**11, 0)), opened_curves(Fraction(2), Fraction(1, 10**6))):
-        largest = kept.largest_epsilon(kept.start)
-        event = Event.read(f"pure({largest})")
-        money = (5 * 10**11, 0) if kept.rule == "zcdp" else event.money
-        assert kept.fits(kept.after(kept.start, money, event))
-        assert largest == (1 if kept.rule == "zcdp" else Fraction(2_000_000_851, 10**9))
+    kept = opened_curves(Fraction(2), Fraction(1, 10**6))
+    largest, aside = kept.left(kept.start)
+    assert (largest, aside) == (2_000_000_851, kept.aside)
+    for units in (largest, largest + 1):
+        event = worst_event(PureDP(Fraction(units, 10**9)))
+        assert kept.fits(kept.after(kept.start, event.money, event)) == (units == largest)
 
 
 TERMS = st.one_of(

@@ -25,7 +25,6 @@ from sfumato.ledger.entries import (
     Spender,
     Step,
     ceiling_of,
-    curves_of,
     terms_in,
 )
 from sfumato.ledger.sqlite_file import Turns
@@ -45,6 +44,7 @@ from sfumato.ledger.store import (
     StreamRow,
     Tip,
 )
+from sfumato.privacy import curves_of
 from support.ledger_rules import broken
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ import pytest
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Book, stated_terms
-from sfumato.privacy import ApproxDP, Event, stated_composition, total_of
+from sfumato.privacy import ApproxDP, Event, stated_curves, total_of
 
 Open: TypeAlias = Callable[[], Book]
 COST = (3, 1)
@@ -37,7 +37,8 @@ def begin_by_curves(open_book: Open, spends: int) -> int:
     event = Event.read(EVENT)
     for epsilon in count(1):
         total = ApproxDP(Fraction(epsilon, 20), "1e-6", composition="curves")
-        composition = stated_composition(total)
+        composition = stated_curves(total)
+        assert composition is not None
         paid = composition.remaining_answers(composition.start, event.money, event)
         if paid >= spends:
             break

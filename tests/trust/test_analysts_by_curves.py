@@ -16,8 +16,8 @@ import sfumato as sf
 from ledger.postgres.people import People, settle
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Binding, Entry, stated_terms
-from sfumato.ledger.entries import NOTHING, curve_after, curves_of, link_of
-from sfumato.privacy import total_of
+from sfumato.ledger.entries import NOTHING, curve_after, link_of
+from sfumato.privacy import curves_of, total_of
 from trust.test_analysts import FRESH, NAME, next_entry
 
 TOTAL = sf.ApproxDP("5.21", "1e-6", composition="curves")

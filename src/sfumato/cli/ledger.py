@@ -40,7 +40,7 @@ from sfumato.ledger import (
     written,
 )
 from sfumato.ledger.book import store_of
-from sfumato.ledger.entries import curves_of, spent_in_words, terms_in
+from sfumato.ledger.entries import spent_in_words, terms_in
 from sfumato.ledger.moving import exported
 from sfumato.ledger.moving import migrate as move
 from sfumato.ledger.store import Role
@@ -50,6 +50,7 @@ from sfumato.privacy import (
     ApproxDP,
     CentralMeasure,
     PureDP,
+    curves_of,
     measure_of,
     rule_of,
     stated_total,

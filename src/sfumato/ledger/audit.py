@@ -36,7 +36,6 @@ from sfumato.ledger.entries import (
     capping_spender,
     ceiling_of,
     curve_after,
-    curves_of,
     link_of,
     linked,
     opened,
@@ -49,7 +48,7 @@ from sfumato.ledger.entries import (
 )
 from sfumato.ledger.sql import Columns, SpenderColumns, columns_of
 from sfumato.ledger.store import PublicRows, SecretRows, StreamRow
-from sfumato.privacy.composition import State
+from sfumato.privacy.composition import State, curves_of
 from sfumato.privacy.curves import Event
 
 # --- spenders -------------------------------------------------------------------------------------

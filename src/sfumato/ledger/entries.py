@@ -34,10 +34,9 @@ from sfumato.privacy.composition import (
     Curves,
     State,
     Sums,
-    composition_of,
+    curves_of,
     plus,
-    stated_composition,
-    stated_widening,
+    stated_curves,
 )
 from sfumato.privacy.curves import Event, worst_event
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, asked_cost, charge
@@ -99,33 +98,13 @@ def written(rule: str, amount: Amount) -> str:
 # --- filters --------------------------------------------------------------------------------------
 
 
-def terms_of(composition: Composition | None) -> str:
-    """The terms of a filter by curves: its total and all else that is fixed, as JSON; else ""."""
-    if not isinstance(composition, Curves):
-        return ""
-    return _encode({"total": composition.total, **json.loads(composition.text)})
-
-
 def stated_terms(total: CentralMeasure) -> str:
-    """The terms that a total states, of the account itself or of what it may be widened to."""
-    return terms_of(stated_widening(total) or stated_composition(total))
+    """The terms that a total states, of the account itself or of what it may be widened to.
 
-
-@lru_cache(maxsize=256)
-def curves_of(terms: str) -> Curves:
-    """Read the terms of a filter by curves.
-
-    Raises
-    ------
-    UsageError
-        They are not terms that this version knows.
+    They are those of a filter by curves: its total and all else that is fixed, as JSON; else "".
     """
-    fields = json.loads(terms)
-    first, second = fields.pop("total")
-    text = _encode(fields)
-    composition = composition_of("approx", (int(first), int(second)), text)
-    assert isinstance(composition, Curves)
-    return composition
+    curves = stated_curves(total)
+    return "" if curves is None else curves.terms
 
 
 def state_of(curve: MaybeCurve, composition: Composition) -> State:
@@ -562,7 +541,11 @@ def link_of(entry: Entry) -> str:
 
 def opening(rule: str, total: Amount, terms: str = "") -> str:
     """The note of the entry that opens an account, so that the chain covers what it fixes."""
-    said: dict[str, object] = {"rule": rule, "total": list(total)}
+    return _note(terms, rule=rule, total=total)
+
+
+def _note(terms: str, **said: object) -> str:
+    """A note that says some facts, and terms if there are any."""
     if terms:
         said["terms"] = json.loads(terms)
     return json.dumps(said, ensure_ascii=True)
@@ -570,29 +553,22 @@ def opening(rule: str, total: Amount, terms: str = "") -> str:
 
 def widening(rule: str, terms: str) -> str:
     """The note of the entry that widens an account of a rule to the terms of its opening."""
-    said = {"widens": rule, "terms": json.loads(terms)}
-    return json.dumps(said, ensure_ascii=True)
+    return _note(terms, widens=rule)
 
 
 def binding(protects: str, data: str) -> str:
     """The note of the entry that binds an account."""
-    return json.dumps({"protects": protects, "data": data}, ensure_ascii=True)
+    return _note("", protects=protects, data=data)
 
 
 def capping(data: str, rule: str, amount: Amount, terms: str = "") -> str:
     """The note of the entry that sets a data set's ceiling."""
-    said: dict[str, object] = {"data": data, "rule": rule, "ceiling": list(amount)}
-    if terms:
-        said["terms"] = json.loads(terms)
-    return json.dumps(said, ensure_ascii=True)
+    return _note(terms, data=data, rule=rule, ceiling=amount)
 
 
 def capping_spender(rule: str, amount: Amount, terms: str = "") -> str:
     """The note of the entry that sets a spender's ceiling; the entry names the spender."""
-    said: dict[str, object] = {"rule": rule, "ceiling": list(amount)}
-    if terms:
-        said["terms"] = json.loads(terms)
-    return json.dumps(said, ensure_ascii=True)
+    return _note(terms, rule=rule, ceiling=amount)
 
 
 def data_capped_by(entry: Entry) -> str:

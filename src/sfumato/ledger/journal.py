@@ -35,7 +35,6 @@ from sfumato.ledger.entries import (
     capping,
     capping_spender,
     curve_after,
-    curves_of,
     link_of,
     opening,
     payload_digest,
@@ -46,7 +45,7 @@ from sfumato.ledger.entries import (
     written,
 )
 from sfumato.ledger.store import Caller, PublicRows, Tip
-from sfumato.privacy.composition import State, Sums
+from sfumato.privacy.composition import State, Sums, curves_of
 
 
 def stamp(time: datetime) -> str:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
-from typing import ClassVar, TypeAlias, cast
+from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from sfumato.ledger.entries import (
     NOTHING,
@@ -25,7 +25,6 @@ from sfumato.ledger.entries import (
     StoredCurve,
     ceiling_of,
     curve_of,
-    curves_of,
     terms_in,
 )
 from sfumato.ledger.store import (
@@ -37,9 +36,11 @@ from sfumato.ledger.store import (
     StreamRow,
     Tip,
 )
+from sfumato.privacy.composition import curves_of
 
 # --- public rows ----------------------------------------------------------------------------------
 
+T = TypeVar("T")
 Row: TypeAlias = tuple[object, ...]
 Ask: TypeAlias = Callable[[str, tuple[object, ...]], Iterable[Row]]
 """Runs one statement with the values of its question marks, and gives the rows that it finds."""
@@ -162,6 +163,15 @@ class SQLRows:
         rows = list(self._ask(query, values))
         return rows[0] if rows else None
 
+    def _made(self, make: Callable[[Row], T], query: str, *values: object) -> T | None:
+        """What is made of the only row that a query finds, or of the first."""
+        row = self._one(query, *values)
+        return None if row is None else make(row)
+
+
+def _bytes(row: Row) -> bytes:
+    return cast("bytes", row[0])
+
 
 class SQLPublicRows(SQLRows, PublicRows):
     """The public rows within one transaction of a connection.
@@ -209,8 +219,8 @@ class SQLPublicRows(SQLRows, PublicRows):
         return Tip(sequence, digest, (first, second))
 
     def entry(self, sequence: int) -> Entry | None:
-        row = self._one(f"SELECT {self._columns} FROM entries WHERE sequence = ?", sequence)
-        return None if row is None else entry_of(row)
+        query = f"SELECT {self._columns} FROM entries WHERE sequence = ?"
+        return self._made(entry_of, query, sequence)
 
     def entries(
         self,
@@ -239,8 +249,7 @@ class SQLPublicRows(SQLRows, PublicRows):
         return self._one("SELECT 1 FROM entries WHERE kind = 'reserve' LIMIT 1") is not None
 
     def account(self, name: str) -> Account | None:
-        row = self._one(f"{self._accounts} WHERE a.name = ?", name)
-        return None if row is None else _account(row)
+        return self._made(_account, f"{self._accounts} WHERE a.name = ?", name)
 
     @property
     def _accounts(self) -> str:
@@ -283,8 +292,7 @@ class SQLPublicRows(SQLRows, PublicRows):
         return [spender for spender in spenders if spender is not None]
 
     def answer(self, sequence: int) -> bytes | None:
-        row = self._one("SELECT payload FROM payloads WHERE sequence = ?", sequence)
-        return None if row is None else cast("bytes", row[0])
+        return self._made(_bytes, "SELECT payload FROM payloads WHERE sequence = ?", sequence)
 
     # --- what only an audit needs -----------------------------------------------------------------
 
@@ -417,8 +425,7 @@ class SQLNameRows(SQLRows, NameRows):
         return list(map(itemgetter(0), self._ask(OF_PLACE.format(self.schema), (account, place))))
 
     def seed(self, account: str, key: str) -> bytes | None:
-        row = self._one(SEED.format(self.schema), account, key)
-        return None if row is None else cast("bytes", row[0])
+        return self._made(_bytes, SEED.format(self.schema), account, key)
 
     def keep_seed(self, account: str, key: str, seed: bytes) -> None:
         self._ask(KEEP_SEED.format(self.schema), (account, key, seed))
@@ -468,8 +475,7 @@ class SQLSecretRows(SQLNameRows, SecretRows):
     # --- streams ----------------------------------------------------------------------------------
 
     def stream(self, number: int) -> StreamRow | None:
-        row = self._one(f"{STREAMS} WHERE stream = ?", number)
-        return None if row is None else _stream(row)
+        return self._made(_stream, f"{STREAMS} WHERE stream = ?", number)
 
     def streams(self) -> list[StreamRow]:
         return [_stream(columns) for columns in self._ask(f"{STREAMS} ORDER BY stream", ())]
@@ -485,20 +491,17 @@ class SQLSecretRows(SQLNameRows, SecretRows):
         self._ask(query, (row.number, row.spec, row.secret, *row.at))
 
     def position(self, stream: int) -> Position | None:
-        row = self._one(POSITION, stream)
-        return None if row is None else Position._make(row)
+        return self._made(Position._make, POSITION, stream)
 
     def step_of(self, stream: int, event: str) -> Step | None:
-        row = self._one(f"{STEPS} AND event = ? AND event <> ''", stream, event)
-        return None if row is None else _step(row)
+        return self._made(Step._make, f"{STEPS} AND event = ? AND event <> ''", stream, event)
 
     def step(self, stream: int, number: int) -> Step | None:
-        row = self._one(f"{STEPS} AND step = ?", stream, number)
-        return None if row is None else _step(row)
+        return self._made(Step._make, f"{STEPS} AND step = ?", stream, number)
 
     def steps(self, stream: int, after: int = 0) -> list[Step]:
         rows = self._ask(f"{STEPS} AND step > ? ORDER BY step", (stream, after))
-        return [_step(columns) for columns in rows]
+        return list(map(Step._make, rows))
 
     def stepped(self) -> set[int]:
         rows = cast("Iterable[tuple[int]]", self._ask("SELECT DISTINCT stream FROM steps", ()))
@@ -522,10 +525,6 @@ class SQLSecretRows(SQLNameRows, SecretRows):
         query = "SELECT stream, sum(rows) FROM tallies GROUP BY stream"
         sums = cast("Iterable[tuple[int, int]]", self._ask(query, ()))
         return {stream: int(rows) for stream, rows in sums}
-
-
-def _step(columns: Row) -> Step:
-    return Step(*cast("tuple[int, str, bytes, str]", columns))
 
 
 def _stream(columns: Row) -> StreamRow:

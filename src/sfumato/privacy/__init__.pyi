@@ -15,9 +15,8 @@ from .composition import Composition as Composition
 from .composition import Curves as Curves
 from .composition import State as State
 from .composition import Sums as Sums
-from .composition import composition_of as composition_of
-from .composition import stated_composition as stated_composition
-from .composition import stated_widening as stated_widening
+from .composition import curves_of as curves_of
+from .composition import stated_curves as stated_curves
 from .curves import Event as Event
 from .curves import laplace_event as laplace_event
 from .curves import stream_event as stream_event

@@ -1,8 +1,8 @@
 """How the costs of one account add up: by sums, or by curves.
 
-**Interface.** A `Composition` is fixed when its account is opened, for good: ``stated_composition``
-makes the one that a total states, ``stated_widening`` what it may be widened to. ``text`` says
-which one it is, and ``composition_of(rule, total, text)`` reads it.
+**Interface.** A `Composition` is fixed when its account is opened, for good: ``stated_curves``
+makes the curves that a total states. Their ``terms`` say all that is fixed of them, and
+``curves_of(terms)`` reads them.
 
 A *state* is a tuple of whole numbers, all 0 in ``start``. A charge adds a tuple of whole numbers,
 none below 0 (``adds``), and nothing else is ever done to a state. So a trigger of SQL can check it
@@ -13,7 +13,6 @@ by integer additions.
 * ``fits(state)``: whether a state is allowed. A charge is, where the state after it is.
 * ``left(state)``: what is left, as an amount.
 * ``remaining_answers(state, money, event)``: how many more such answers fit.
-* ``largest_epsilon(state)``: the largest epsilon of one more answer that fits.
 
 `Sums` has the state (first, second): amounts of its rule, as accounts of version 0.2 have.
 
@@ -79,6 +78,7 @@ supermartingales and stopping: Whitehouse, Ramdas, Rogers, Wu 2023; orders: Miro
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -105,9 +105,6 @@ from sfumato.privacy.measures import (
     CentralMeasure,
     Money,
     PureDP,
-    charge,
-    rule_of,
-    total_of,
 )
 
 State: TypeAlias = tuple[int, ...]
@@ -138,11 +135,6 @@ class Composition(msgspec.Struct, frozen=True):
 
     rule: str
     total: Money
-
-    @property
-    def text(self) -> str:
-        """What an account stores, beside its rule and total, to add up costs as this does."""
-        raise NotImplementedError
 
     @property
     def start(self) -> State:
@@ -186,29 +178,6 @@ class Composition(msgspec.Struct, frozen=True):
 
         return _last_that_fits(is_too_many, MOST_ANSWERS)
 
-    def largest_epsilon(
-        self, state: State, cost_at: Callable[[Fraction], tuple[Money, Event]] | None = None
-    ) -> Fraction:
-        """The largest epsilon of one more answer that fits; 0 if none does.
-
-        Parameters
-        ----------
-        state : tuple of int
-        cost_at : callable or None
-            Money and event of the answer at an epsilon. None: of any answer of pure epsilon.
-        """
-        at = cost_at or self._worst_cost
-
-        def is_too_large(units: int) -> bool:
-            return not self.fits(self.after(state, *at(Fraction(units, EPSILON_UNITS))))
-
-        return Fraction(
-            _last_that_fits(is_too_large, LARGEST_EPSILON * EPSILON_UNITS), EPSILON_UNITS
-        )
-
-    def _worst_cost(self, epsilon: Fraction) -> tuple[Money, Event]:
-        return charge(PureDP(epsilon), self.rule), worst_event(PureDP(epsilon))
-
 
 class Sums(Composition, frozen=True):
     """Amounts are added, and their sums stay within the total, component by component.
@@ -219,10 +188,6 @@ class Sums(Composition, frozen=True):
     >>> Sums("pure", (10**9, 0)).fits((10**9, 0))
     True
     """
-
-    @property
-    def text(self) -> str:
-        return "sum"
 
     @property
     def start(self) -> State:
@@ -287,8 +252,10 @@ class Curves(Composition, frozen=True):
             raise ValueError("no composition by curves")
 
     @property
-    def text(self) -> str:
+    def terms(self) -> str:
+        """All that is fixed of it, as JSON: what an account stores."""
         fields = {
+            "total": self.total,
             "composition": "curves",
             "aside": self.aside,
             "orders": self.orders,
@@ -310,22 +277,25 @@ class Curves(Composition, frozen=True):
         if state[1] > self.aside or max(state) > LARGEST_SUM:
             return False
         # Compared as logarithms, with the margin on the side of refusal.
-        return self._log_phi(state, self._log_allowed) <= self._log_allowed
+        return self.log_phi(state, self._log_allowed) <= self._log_allowed
 
     def left(self, state: State) -> Money:
-        largest = self.largest_epsilon(state)
-        return int(largest * EPSILON_UNITS), max(self.aside - state[1], 0)
+        def is_too_large(units: int) -> bool:
+            event = worst_event(PureDP(Fraction(units, EPSILON_UNITS)))
+            return not self.fits(self.after(state, event.money, event))
+
+        largest = _last_that_fits(is_too_large, LARGEST_EPSILON * EPSILON_UNITS)
+        return largest, max(self.aside - state[1], 0)
 
     @property
     def _log_allowed(self) -> float:
         return math.log((self.total[1] - self.aside) / DELTA_UNITS) - MARGIN
 
-    def log_phi(self, state: State) -> float:
-        """An upper bound on ln phi: what of delta the answers of a state can use, those aside."""
-        return self._log_phi(state, -math.inf)
+    def log_phi(self, state: State, enough: float = -math.inf) -> float:
+        """An upper bound on ln phi: what of delta the answers of a state can use, those aside.
 
-    def _log_phi(self, state: State, enough: float) -> float:
-        """An upper bound on ln phi, or any such bound that is at most ``enough``."""
+        It is the least that is found, or one that is at most ``enough``.
+        """
         end = _upper_end(self, state)
         if end <= 0:
             # By sums: no path of answers tells more than E.
@@ -487,26 +457,20 @@ def _gaussian_order(epsilon: float, delta: float) -> int:
     return _order_units(1 + math.exp(max(rates, key=rho)))
 
 
-def stated_composition(total: CentralMeasure) -> Composition:
-    """The composition of a new account, as its total states it.
+def stated_curves(total: CentralMeasure) -> Curves | None:
+    """The curves that a total states: of its account, or of what that may be widened to.
 
-    >>> stated_composition(PureDP("0.5"))
-    Sums(rule='pure', total=(500000000, 0))
-    """
-    if isinstance(total, ApproxDP) and total.composition == "curves":
-        return opened_curves(total.epsilon, total.delta, total.aside)
-    return Sums(rule_of(total), total_of(total))
-
-
-def stated_widening(total: CentralMeasure) -> Curves | None:
-    """What an account may be widened to, as its total states it when it is opened.
+    None: the account adds up for good.
 
     Raises
     ------
     UsageError
-        If the account, once spent, would not fit.
+        If the account, once spent, would not fit what it is to be widened to.
     """
-    if isinstance(total, ApproxDP) or total.widens_to is None:
+    if isinstance(total, ApproxDP):
+        is_by_curves = total.composition == "curves"
+        return opened_curves(total.epsilon, total.delta, total.aside) if is_by_curves else None
+    if total.widens_to is None:
         return None
     target = opened_curves(total.widens_to.epsilon, total.widens_to.delta, total.widens_to.aside)
     if not _holds_whole(target, total):
@@ -529,30 +493,28 @@ def _holds_whole(target: Curves, total: PureDP | ZCDP) -> bool:
     return target.fits(target.after(target.start, whole.money, whole))
 
 
-def composition_of(rule: str, total: Money, text: str) -> Composition:
-    """Read the composition of an account.
+@functools.lru_cache(maxsize=256)
+def curves_of(terms: str) -> Curves:
+    """Read the terms of curves.
 
     Raises
     ------
     UsageError
-        If the text is not one that this version knows.
+        If they are not terms that this version knows.
 
-    >>> composition_of("approx", (10**9, 10**12), "sum")
-    Sums(rule='approx', total=(1000000000, 1000000000000))
+    >>> curves_of(opened_curves(Fraction(2), Fraction(1, 10**6)).terms).total
+    (2000000000, 1000000000000)
     """
-    if text == "sum":
-        return Sums(rule, total)
     try:
-        fields = json.loads(text)
-        composition = Curves(
-            rule, total, fields["aside"], tuple(fields["orders"]), tuple(fields["weights"])
-        )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        composition = None
-    if composition is None or composition.text != text:
+        fields = json.loads(terms)
+        total, orders, weights = (tuple(fields[name]) for name in ("total", "orders", "weights"))
+        curves = Curves("approx", total, fields["aside"], orders, weights)
+    except (ValueError, TypeError, KeyError):
+        curves = None
+    if curves is None or curves.terms != terms:
         raise UsageError(
             "the composition of an account",
-            "it is not the text of a composition that this version knows",
-            "Use the version that wrote it",
+            "its terms are not ones that this version knows",
+            "Use the version that wrote them",
         )
-    return composition
+    return curves

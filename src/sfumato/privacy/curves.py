@@ -126,21 +126,17 @@ class Zcdp(Term, frozen=True):
     """An answer of rho-zCDP."""
 
     word = "zcdp"
-    own_rho: Fraction
+    rho: Fraction
 
     def __post_init__(self) -> None:
-        _require(0 < self.own_rho <= LARGEST_RHO)
+        _require(0 < self.rho <= LARGEST_RHO)
 
     @property
     def epsilon(self) -> Fraction:
         return Fraction(0)
 
-    @property
-    def rho(self) -> Fraction:
-        return self.own_rho
-
     def divergence(self, order: Decimal) -> Decimal:
-        return order * _decimal(self.own_rho)
+        return order * _decimal(self.rho)
 
 
 class Laplace(Term, frozen=True):
@@ -178,17 +174,13 @@ class Laplace(Term, frozen=True):
 class _InEpsilon(Term, frozen=True):
     """A term that states its epsilon; at worst it is randomised response."""
 
-    own_epsilon: Fraction
+    epsilon: Fraction
 
     def __post_init__(self) -> None:
-        _require(0 < self.own_epsilon <= LARGEST_EPSILON)
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.own_epsilon
+        _require(0 < self.epsilon <= LARGEST_EPSILON)
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _randomised_response(self.own_epsilon, order)
+        return _randomised_response(self.epsilon, order)
 
 
 class Pure(_InEpsilon, frozen=True):
@@ -203,7 +195,7 @@ class Exponential(_InEpsilon, frozen=True):
     word = "exponential"
 
     def divergence(self, order: Decimal) -> Decimal:
-        epsilon = _decimal(self.own_epsilon)
+        epsilon = _decimal(self.epsilon)
         return min(order * epsilon * epsilon / 8, super().divergence(order))
 
 
@@ -211,15 +203,11 @@ class Approximate(_InEpsilon, frozen=True):
     """Any answer of (epsilon, delta)."""
 
     word = "approx"
-    own_delta: Fraction
+    delta: Fraction
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(0 < self.own_delta < 1)
-
-    @property
-    def delta(self) -> Fraction:
-        return self.own_delta
+        _require(0 < self.delta < 1)
 
 
 class ApproximateStream(Approximate, frozen=True):
@@ -228,7 +216,7 @@ class ApproximateStream(Approximate, frozen=True):
     word = "stream"
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _decimal(self.own_epsilon)
+        return _decimal(self.epsilon)
 
 
 WORDS: dict[str, type[Term]] = {

@@ -258,14 +258,8 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
 
 def total_of(measure: CentralMeasure) -> Money:
     """The total of an account, in whole units, rounded down: never more than was stated."""
-    # After ``spendable`` the numbers are whole units, so ``int`` cuts nothing off.
-    match spendable(measure):
-        case PureDP(epsilon=epsilon):
-            return int(epsilon * EPSILON_UNITS), 0
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            return int(epsilon * EPSILON_UNITS), int(delta * DELTA_UNITS)
-        case ZCDP(rho=rho):
-            return int(rho * RHO_UNITS), 0
+    # After ``spendable`` the numbers are whole units, so nothing is rounded up.
+    return spendable(measure).money
 
 
 def without_delta(cost: CentralMeasure) -> CentralMeasure:

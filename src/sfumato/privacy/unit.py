@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Literal, TypeGuard
 
 import msgspec
@@ -262,15 +261,6 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.limits is not msgspec.UNSET:
             squared = self.limits.squared_norm(self.rows_per_person)
         return squared * row**2 * squared_factor(self.neighbours, signed)
-
-    def sum_sensitivity(self, lower: Fraction, upper: Fraction) -> Fraction:
-        """How far one person moves a single sum of values clamped to [lower, upper]."""
-        rows = self.largest_cell
-        if self.neighbours == "replace":
-            # A person may also have no rows, so the sum of their values lies between these two
-            # ends.
-            return rows * (max(Fraction(0), upper) - min(Fraction(0), lower))
-        return rows * max(abs(lower), abs(upper))
 
     @property
     def counts_persons(self) -> bool:

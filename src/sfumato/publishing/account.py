@@ -20,7 +20,7 @@ from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms, written
 from sfumato.ledger.book import open_to_charge
-from sfumato.ledger.entries import curves_of, rho_spent, spent_in_words
+from sfumato.ledger.entries import rho_spent, spent_in_words
 from sfumato.privacy import (
     KINDS,
     CentralMeasure,
@@ -28,6 +28,7 @@ from sfumato.privacy import (
     Money,
     Sums,
     charge,
+    curves_of,
     in_measure,
     rule_of,
     stated_total,

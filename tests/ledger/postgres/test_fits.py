@@ -10,7 +10,6 @@ from itertools import product
 import pytest
 
 from sfumato.basics.numbers import DELTA_UNITS, least_whole
-from sfumato.ledger.entries import terms_of
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.privacy.composition import Curves, State, opened_curves
 from sfumato.privacy.curves import Event
@@ -51,7 +50,7 @@ def test_the_server_agrees_with_the_library_at_every_edge(
     open_store: Callable[[], PostgresStore], curves: Curves
 ) -> None:
     states = states_at_the_edge(curves)
-    terms = terms_of(curves)
+    terms = curves.terms
     on_server = open_store().database.reading(
         lambda ask: [next(iter(ask("SELECT fits(?, ?)", (terms, list(s)))))[0] for s in states]
     )
@@ -78,7 +77,7 @@ def test_the_server_refuses_what_is_above_the_total(
     last = least_whole(phi_is_above, 0, 10**13) - 1  # within 1e-9 of the total
     store = open_store()
     for share, expected in ((last - last // 10**5, True), (last + last // 10**5, False)):
-        values = (terms_of(curves), list(scaled(share)))
+        values = (curves.terms, list(scaled(share)))
         (row,) = store.database.reading(lambda ask, v=values: list(ask("SELECT fits(?, ?)", v)))
         assert row == (expected,)
     assert not curves.fits(scaled(last))  # by its margin
