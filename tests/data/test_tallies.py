@@ -235,7 +235,7 @@ def ids(limits: dict[str, int]) -> str:
 
 @pytest.mark.parametrize("limits", LIMITS, ids=ids)
 def test_no_person_moves_a_table_by_more_than_the_unit_says(limits: dict[str, int]) -> None:
-    """Each person of a small table leaves: in L1, L2 and Linf, of counts and of sums."""
+    """Persons of a small table leave, one or another: in L1, L2 and Linf, of counts and of sums."""
     table = people(300, seed=5)
     # All in two of six cells of x: so that the limits bind.
     table = table.set_column(0, "x", pa.array([0] * 200 + [2] * 100, pa.int64()))
@@ -243,7 +243,9 @@ def test_no_person_moves_a_table_by_more_than_the_unit_says(limits: dict[str, in
     needs = [CELLS, Needs(CELLS, 18, (WAGE,))]
     whole = count(src, needs, key=KEY)
     moved = []
-    for leaver in set(cells_of_persons(table)):
+    # Each third, and the one with the most rows.
+    persons = Counter(person for person in table["p"].to_pylist() if person is not None)
+    for leaver, _ in persons.most_common()[::3]:
         left = count(limited(without(table, leaver), 8, **limits), needs, key=KEY)
         for one, other in zip(whole, left, strict=True):
             change = np.abs(one.counts - other.counts)

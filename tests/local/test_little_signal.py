@@ -34,7 +34,9 @@ def losses(epsilon: float, radius: str, seeds: int) -> tuple[float, float, float
     return float(np.median(decoded)), float(np.median(naive)), even
 
 
-@pytest.mark.parametrize(("epsilon", "radius"), [(2, "0.3"), (4, "auto")])
+@pytest.mark.parametrize(
+    ("epsilon", "radius"), [(2, "0.3"), pytest.param(4, "auto", marks=pytest.mark.deep)]
+)
 def test_the_sources_example(epsilon: float, radius: str) -> None:
     decoded, naive, even = losses(epsilon, radius, 3)
     assert decoded <= 1.1 * min(naive, even)

@@ -28,7 +28,9 @@ LONG = {
     "Automatic partition",
     "Binary partition",
     "Uniform grid, blocks",
+    "Quartiles, auto",
     "Quartiles, recursive",
+    "k-means, privtree",
     "histogram: Histogram of k, threshold, in parts",
     "mean: Mean of x over persons by y, auto",
 }

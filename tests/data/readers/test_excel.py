@@ -340,15 +340,17 @@ def test_long_ids_are_equal_exactly_if_their_numbers_are(
     assert pa.concat_arrays([batch["p"] for batch in batches])[1].as_py() == read
 
 
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("place", range(5), ids=COLUMNS)
 def test_no_cell_decides_between_an_answer_and_a_refusal(
-    place: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    place: int, stride: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """In no column, declared or not, before the charge or after it; and nothing is printed."""
     domain = Domain(age=AGE, day=DAYS, yes=sf.Categories([True, False]))
     axes = [grid_axis("age", AGE, 5), grid_axis("day", DAYS, 5), LabelAxis("yes", (True, False))]
     lattices = [Lattice((axis,)) for axis in axes]
-    for case, cell in ODD.items():
+    # Of the five columns, three together have each of the cells.
+    for case, cell in list(ODD.items())[place % stride :: stride]:
         path = odd_book(tmp_path / "t.xlsx", cell, place)
         src = source(path, domain, person="p")
         src.require(lattices)

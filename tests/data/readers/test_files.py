@@ -168,7 +168,14 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="peak memory is read from the resource module")
-@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "files",
+        "duckdb",
+        *(pytest.param(kind, marks=pytest.mark.deep) for kind in ("dataset", "polars, lazy")),
+    ],
+)
 def test_memory_does_not_grow_with_the_number_of_files(kind: str, many_files: Path) -> None:
     words = [sys.executable, "-c", MEASURE.format(make=MAKE[kind])]
     environment = {**os.environ, **THREADS}

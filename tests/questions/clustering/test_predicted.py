@@ -39,7 +39,7 @@ def test_intervals_hold_what_predict_gives(method: str, kind: str) -> None:
     points = shapes.points(kind, 3000)
     covered = []
     shares = []
-    for release in releases(points, method, "0.5", 8):
+    for release in releases(points, method, "0.5", 5):
         rows = np.bincount(release.predict(points), minlength=GROUPS)
         found = release.predicted()
         covered.append(held(found.low, found.high, rows))

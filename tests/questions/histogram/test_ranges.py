@@ -28,7 +28,7 @@ DRAW = np.random.default_rng(5)
 TRUE = DRAW.poisson(40, LATTICE.shape)
 CUBE = Cube(LATTICE, TRUE.reshape(-1))
 COSTS: list[CentralMeasure] = [sf.PureDP("0.2"), sf.ZCDP("0.02")]
-RUNS = 150
+RUNS = 75
 
 
 @pytest.fixture(scope="module", params=COSTS, ids=str)
