@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.backends.backend_mixed import MixedModeRenderer
+from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
@@ -45,6 +46,7 @@ UNKNOWN_HATCH = "#b9c0ca"
 TEXT_COLOURS = (INK, MUTED, *SERIES)
 
 PIXELS = 100  # per inch: sizes of figures are given in pixels
+POINTS = 72  # per inch: coordinates of SVG are points
 WIDE = 720
 NARROW = 360
 
@@ -208,13 +210,37 @@ def _printed(fig: Figure) -> str:
     # Printing gives the figure another canvas and 72 dots an inch; it is not ours to change.
     canvas = fig.canvas
     dpi = fig.dpi
+    size = fig.get_size_inches().tolist()
     try:
         with house():
-            FigureCanvasSVG(fig).print_svg(target, metadata=dict.fromkeys(DATED))
+            fig.set_dpi(POINTS)
+            points = (POINTS * inches for inches in size)
+            written = RendererSVG(
+                *points, target, image_dpi=dpi, metadata=dict.fromkeys(DATED)
+            )
+            renderer = MixedModeRenderer(fig, *size, dpi, written)
+            _Printer(fig, renderer)
+            fig.draw(renderer)
+            renderer.finalize()
     finally:
         fig.set_canvas(canvas)
         fig.set_dpi(dpi)
     return target.getvalue()
+
+
+class _Printer(FigureCanvasSVG):
+    """The canvas of a figure while it is printed, which the layout measures by its renderer.
+
+    Texts are measured once then: matplotlib keeps the sizes for each renderer.
+    """
+
+    def __init__(self, fig: Figure, renderer: MixedModeRenderer) -> None:
+        super().__init__(fig)
+        self._renderer = renderer
+
+    def get_renderer(self) -> MixedModeRenderer:
+        """Return what prints the figure, and measures its parts before."""
+        return self._renderer
 
 
 def _hooked(body: str) -> str:

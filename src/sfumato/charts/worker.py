@@ -11,6 +11,7 @@ script once more in each of them, or copy locks that other threads hold.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -62,11 +63,13 @@ _Line: TypeAlias = tuple[msgspec.Raw, str, str, str]
 def pictures(plot: Callable[[], Panels], title: str, description: str, name: str) -> Pictures:
     """Draw for a page, and the same for a phone; what is told and named is as for an `Order`."""
     drawn = []
-    for width, size in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
-        with style.sized(width):
-            (ax, *_) = style.panels_of(plot())
-        figure = style.figure_of(ax)
-        drawn.append(style.svg(figure, title, description, name=f"{name}-{size}"))
+    # To put the house style in force takes long, so that it is done once for all.
+    with style.house():
+        for width, size in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
+            with style.sized(width):
+                (ax, *_) = style.panels_of(plot())
+            figure = style.figure_of(ax)
+            drawn.append(style.svg(figure, title, description, name=f"{name}-{size}"))
     return tuple(drawn)
 
 
@@ -176,6 +179,7 @@ def _reply(line: bytes) -> bytes:
 
 def main() -> None:
     """Draw orders from stdin until it ends."""
+    gc.freeze()  # what was imported stays, and need not be looked through for garbage
     replies = sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing else is a reply
     for line in sys.stdin.buffer:
