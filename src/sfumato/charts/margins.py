@@ -10,6 +10,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import ScaledTranslation
 
 PAD = 0.04
 """Inches around everything."""
@@ -21,15 +22,22 @@ Margins are measured where the panel has about its final size, and so its final 
 
 
 class Margins(ConstrainedLayoutEngine):
-    """Place the one panel of a figure by its margins; lay out others as matplotlib does."""
+    """Place the one panel of a figure by its margins; lay out others as matplotlib does.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    once : bool
+        Whether the figure is drawn once, for a page, and nobody changes it afterwards.
+    """
+
+    def __init__(self, *, once: bool = False) -> None:
         super().__init__(w_pad=PAD, h_pad=PAD)
+        self._once = once
 
     def execute(self, fig: Figure) -> None:
         """Place the panels of a figure that is about to be drawn."""
         panel = _only_panel(fig)
-        if panel is None or not _placed(fig, panel):
+        if panel is None or not _placed(fig, panel, self._once):
             super().execute(fig)
 
 
@@ -42,7 +50,7 @@ def _only_panel(fig: Figure) -> Axes | None:
     return panel if is_free and panel.get_in_layout() else None
 
 
-def _placed(fig: Figure, panel: Axes) -> bool:
+def _placed(fig: Figure, panel: Axes, once: bool) -> bool:
     """Place a panel so that all that belongs to it fits on the figure; False: there is no room."""
     width, height = fig.get_size_inches().tolist()
     _place(panel, USUAL, width, height)
@@ -59,8 +67,23 @@ def _placed(fig: Figure, panel: Axes) -> bool:
     left, below, right, above = (max(margin, 0) + PAD for margin in margins)
     if left + right >= width or below + above >= height:
         return False
+    if once:
+        _keep_names(fig, panel)
     _place(panel, (left, below, right, above), width, height)
     return True
+
+
+def _keep_names(fig: Figure, panel: Axes) -> None:
+    """Keep the names of axes as far from the panel as they are; else drawing measures all anew."""
+    across, _ = panel.yaxis.label.get_position()
+    _, up = panel.xaxis.label.get_position()
+    for axis, (x, y), apart in (
+        (panel.xaxis, (0.5, 0), (0, up - panel.bbox.y0)),
+        (panel.yaxis, (0, 0.5), (across - panel.bbox.x0, 0)),
+    ):
+        left, below = (pixels / fig.dpi for pixels in apart)
+        shift = ScaledTranslation(left, below, fig.dpi_scale_trans)
+        axis.set_label_coords(x, y, transform=panel.transAxes + shift)
 
 
 def _place(

@@ -170,7 +170,7 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
     with house():
         fig = Figure(
             figsize=((width or _width.get()) / PIXELS, height / PIXELS),
-            layout=Margins(),
+            layout=Margins(once=_on_page.get()),
         )
         return fig, fig.add_subplot(axes_class=Picture)
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -27,6 +27,7 @@ from sfumato.basics import Array, tamed_lines
 from sfumato.charts.geography import KM_PER_DEGREE
 
 if TYPE_CHECKING:
+    from matplotlib.backend_bases import RendererBase
     from matplotlib.typing import ColorType, RcKeyType
 
 
@@ -210,17 +211,20 @@ def _printed(fig: Figure) -> str:
     # Printing gives the figure another canvas and 72 dots an inch; it is not ours to change.
     canvas = fig.canvas
     dpi = fig.dpi
-    size = fig.get_size_inches().tolist()
+    width, height = fig.get_size_inches().tolist()
     try:
         with house():
             fig.set_dpi(POINTS)
-            points = (POINTS * inches for inches in size)
             written = RendererSVG(
-                *points, target, image_dpi=dpi, metadata=dict.fromkeys(DATED)
+                POINTS * width,
+                POINTS * height,
+                target,
+                image_dpi=dpi,
+                metadata=dict.fromkeys(DATED),
             )
-            renderer = MixedModeRenderer(fig, *size, dpi, written)
+            renderer = MixedModeRenderer(fig, width, height, dpi, written)
             _Printer(fig, renderer)
-            fig.draw(renderer)
+            fig.draw(cast("RendererBase", renderer))  # it has all that one has
             renderer.finalize()
     finally:
         fig.set_canvas(canvas)
