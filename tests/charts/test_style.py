@@ -14,7 +14,7 @@ from sfumato.charts import style
 def _figure():
     fig, ax = style.figure(200)
     ax.plot([0, 1], [0, 1], "o-", color=style.BASE)
-    style.legend(ax, [style.unseen_key()], "A note.")
+    style.legend(ax, [style.hatched_key()], "A note.")
     style.unseen(ax)
     return fig
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import numpy as np
 from matplotlib.artist import Artist
@@ -15,9 +13,7 @@ from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
-
-if TYPE_CHECKING:
-    from sfumato.questions.aggregates.release import AggregateRelease
+from sfumato.questions.aggregates.release import AggregateRelease
 
 MOST_GROUPS = 60
 
@@ -61,7 +57,7 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     names = [style.plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
     ax = ax or style.figure(_height(release))[1]
     rows = np.arange(len(names), dtype=float)
-    style.hatch_rows(ax, rows[~known])
+    style.hatch(ax.axhspan, rows[~known])
     middle = np.reshape(release.values, -1)[:MOST_GROUPS]
     ax.hlines(rows[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
     style.dots(ax, middle[known], rows[known], size=6)
@@ -81,7 +77,7 @@ def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -
     known, low, high = (np.reshape(ends, -1) for ends in release.drawn())
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     at = np.arange(axis.size, dtype=float)
-    style.hatch_columns(ax, at[~known])
+    style.hatch(ax.axvspan, at[~known])
     middle = np.where(known, np.reshape(release.values, -1), np.nan)
     joined = scales.is_continuous(axis)
     if joined:
@@ -127,7 +123,7 @@ def _keys(release: AggregateRelease, known: Array, mark: str) -> list[Artist]:
         )
     ]
     if not known.all():
-        keys.append(style.unknown_key())
+        keys.append(style.hatched_key("not known"))
     if _is_cut(release):
         # Sums of values below 0 may be lower without the limit.
         is_positive = all(sums.scale.lower >= 0 for sums in release.tables)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -14,9 +12,7 @@ from matplotlib.lines import Line2D
 from sfumato.basics import Array
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.scales import CONFIDENCE
-
-if TYPE_CHECKING:
-    from sfumato.questions.clustering.release import KMeansRelease
+from sfumato.questions.clustering.release import KMeansRelease
 
 PIXELS = 400  # per axis, on which the borders between groups are found
 LARGEST = 260.0  # area of the largest centre's mark, in square points

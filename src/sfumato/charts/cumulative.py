@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.basics import Array
+from sfumato.answers import Estimate
+from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import counts_of, limit_note
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
-
-if TYPE_CHECKING:
-    from sfumato.answers import Estimate
-    from sfumato.questions.histogram.release import CountsTable
+from sfumato.questions.histogram.release import CountsTable
 
 FEW = 6  # lines that can be told apart by colour
 MOST_STEPS = 400  # beyond, some of the totals are left out
@@ -88,13 +84,8 @@ def _band(ax: Axes, edges: Array, low: Array, high: Array, colour: str, shade: f
 def _dress(ax: Axes, axis: LatticeAxis, edges: Array, what: str) -> None:
     """Name the axes, and give them their ticks."""
     bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
-    ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
-    ax.set(xlim=(edges[0], edges[-1]))
+    style.stand_on_zero(ax, edges, f"{what}, up to here")
     ax.set_xlabel(scales.name_of(bins), parse_math=False)
-    ax.set_ylabel(f"{what}, up to here", parse_math=False)
-    ax.grid(visible=False, axis="x")
-    ax.margins(y=0.06)
-    ax.autoscale_view(scalex=False)
     style.count_axis(ax.yaxis)
     if scales.edges_of(bins) is None:
         room = int((style.width_of(ax) - 70) // 60)
@@ -117,6 +108,4 @@ def _legend(ax: Axes, names: list[str], value_count: int, note: str) -> None:
             Patch(facecolor=style.BASE, alpha=0.4, label=single),
             Patch(facecolor=style.BASE, alpha=0.14, label=f"95% for all {value_count:,} at once"),
         ]
-    made = style.legend(ax, keys, note, columns=4 if names else 2)
-    for text in made.get_texts():
-        text.set_parse_math(False)
+    style.legend(ax, keys, note, columns=4 if names else 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,9 +9,7 @@ from matplotlib.axes import Axes
 from sfumato.charts import histograms, style
 from sfumato.charts.scales import CONFIDENCE, Table
 from sfumato.domain import LabelAxis, Lattice
-
-if TYPE_CHECKING:
-    from sfumato.questions.tables.release import TablesRelease
+from sfumato.questions.tables.release import TablesRelease
 
 HEIGHT = 320
 """Of each of several panels, in pixels."""

@@ -5,8 +5,6 @@ Each cell holds its number where it fits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
@@ -17,10 +15,8 @@ from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import Table, merge, runs
 from sfumato.domain import LatticeAxis
-
-if TYPE_CHECKING:
-    from sfumato.mechanisms import CountLaw
-    from sfumato.privacy import Guarantee
+from sfumato.mechanisms.bounded_noise import CountLaw
+from sfumato.privacy import Guarantee
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 MOST_NUMBERS = 900  # cells of a table that holds its numbers
@@ -72,7 +68,7 @@ def draw(
     bar = style.colour_bar(ax, image, what)
     if isinstance(norm, LogNorm):
         scales.log_ticks(bar, norm, style.is_narrow(ax))
-    keys: list[Artist] = [style.unseen_key()]
+    keys: list[Artist] = [style.hatched_key()]
     if guarantee.unit.limits_kept:
         style.mark_bar_cut(bar)
         keys.append(style.cut_key())

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -26,16 +26,12 @@ from sfumato.charts.scales import (
     merge,
     runs,
     sum_out,
-    table_of,
 )
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-    from sfumato.mechanisms import CountLaw, KeyLaw
-    from sfumato.privacy import Guarantee
-    from sfumato.questions.histogram.release import CountsTable
+from sfumato.mechanisms.bounded_noise import CountLaw
+from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.privacy import Guarantee
+from sfumato.questions.histogram.release import CountsTable
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
@@ -53,7 +49,7 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
     selection = people.selection
     axes = people.lattice.axes
     return draw_counts(
-        table_of(people),
+        _table(people),
         axes,
         people.noise,
         people.guarantee,
@@ -62,6 +58,17 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
         # Whether labels were not known beforehand.
         keys=selection is not None,
         density=people.even,
+    )
+
+
+def _table(release: CountsTable) -> Table:
+    """Take a release as it is: the intervals are its own."""
+    values = np.asarray(release.values)
+    low, high = release.interval(scales.CONFIDENCE)
+    low_all, high_all = release.interval(scales.CONFIDENCE, True)
+    ones = np.ones(values.shape, np.int64)
+    return Table(
+        values, high - values, high_all - values, ones, down=values - low, down_all=values - low_all
     )
 
 
@@ -90,7 +97,7 @@ def draw_counts(
     note = f"{note} {limit_note(guarantee)}".strip()
     is_cut = bool(guarantee.unit.limits_kept)
     if short is None:
-        columns = _as_columns(table)
+        columns = mapped(table, lambda numbers: numbers.reshape(-1, 1))
         main = axes[0]
         series = None
     else:
@@ -173,11 +180,6 @@ def _keys_note(selection: KeyLaw, axes: tuple[LatticeAxis, ...]) -> str:
     )
 
 
-def _as_columns(table: Table) -> Table:
-    """One axis as a table of one series."""
-    return mapped(table, lambda x: x.reshape(-1, 1))
-
-
 def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
     """Return which of two axes gets the colours; None where a table of shades is easier to read.
 
@@ -204,19 +206,18 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
     if picture.density:
-        table = _per_width(table, np.diff(np.append(starts, main.size)) / np.diff(edges))
+        # Counts of bins, which are means of so many, as rows for each unit of their axis.
+        width = np.diff(edges) / np.diff(np.append(starts, main.size))
+        table = mapped(table, lambda numbers: numbers / width[:, None])
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
     painter = _band if dense else _upright
     if _runs_on(main) and not dense:
         painter = _line if scales.is_continuous(main) else _points
     for i in range(table.values.shape[1]):
         painter(ax, edges, table, i, is_cut=picture.is_cut)
-    ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
-    ax.set(xlim=(edges[0], edges[-1]))
-    ax.grid(visible=False, axis="x")
-    ax.margins(y=0.06)
-    ax.autoscale_view(scalex=False)
-    _name_heights(picture, ax)
+    style.stand_on_zero(ax, edges, _heights(picture))
+    if not picture.density:
+        style.count_axis(ax.yaxis)
     if picture.series is not None:
         _name_series(ax, picture.series)
     keys = _bars_keys(picture, style.interval_keys(table.values.size, dense), dense)
@@ -230,14 +231,13 @@ def _bars_keys(picture: Picture, intervals: list[Artist], dense: bool) -> list[A
     return [*keys, style.cut_key()] if picture.is_cut else keys
 
 
-def _name_heights(picture: Picture, ax: Axes) -> None:
+def _heights(picture: Picture) -> str:
+    """Return what the heights of bars are."""
     if not picture.density:
-        ax.set_ylabel(picture.what, parse_math=False)
-        style.count_axis(ax.yaxis)
-        return
+        return picture.what
     main = picture.main
     width = "day" if main.time else f"unit of {style.plain(main.name, 30)}"
-    ax.set_ylabel(f"rows per {width}", parse_math=False)
+    return f"rows per {width}"
 
 
 def _bars_note(picture: Picture, slots: int) -> str:
@@ -252,11 +252,6 @@ def _bars_note(picture: Picture, slots: int) -> str:
     if picture.series is not None:
         notes.append(f"Colours: {style.plain(picture.series.name)}.")
     return " ".join(note for note in notes if note)
-
-
-def _per_width(table: Table, factor: Array) -> Table:
-    """Counts of bins (means of so many) as rows per unit of their axis."""
-    return mapped(table, lambda x: x * factor[:, None])
 
 
 def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
@@ -299,38 +294,36 @@ def _middle(edges: Array, table: Table, series: int) -> Array:
 
 def _points(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
     """One dot per cell, with its error bars."""
+    at = _middle(edges, table, series)
+    _with_errors(ax, at, table, series, is_upright=True, is_cut=is_cut)
+
+
+def _with_errors(
+    ax: Axes,
+    at: Array,
+    table: Table,
+    series: int,
+    *,
+    is_upright: bool,
+    is_cut: bool,
+) -> None:
+    """Draw numbers as dots with both of their intervals, which run upwards or to the right."""
+    lines = ax.vlines if is_upright else ax.hlines
     colour = style.SERIES[series]
-    marker = style.MARKERS[series]
-    middle = _middle(edges, table, series)
-    values = table.values[:, series]
-    half = table.half[:, series]
-    half_all = table.half_all[:, series]
-    ax.vlines(
-        middle,
-        values - half_all,
-        values + half_all,
-        color=colour,
-        linewidth=0.8,
-        label="_simultaneous",
-        zorder=2,
+    values, low, high, low_all, high_all = (
+        part[:, series]
+        for part in (table.values, table.low, table.high, table.low_all, table.high_all)
     )
-    ax.vlines(
-        middle,
-        values - half,
-        values + half,
-        color=colour,
-        linewidth=2.2,
-        label="_individual",
-        zorder=2.1,
-    )
+    lines(at, low_all, high_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
+    lines(at, low, high, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
     if is_cut:
-        style.mark_cut(ax, middle, values + half_all, colour)
+        across, up = (at, high_all) if is_upright else (high_all, at)
+        style.mark_cut(ax, across, up, colour, "^" if is_upright else ">")
     ax.plot(
-        middle,
-        values,
-        marker,
+        *((at, values) if is_upright else (values, at)),
+        style.MARKERS[series],
         color=colour,
-        markersize=4.6,
+        markersize=4.6 if is_upright else 5,
         markeredgecolor=style.PAPER,
         markeredgewidth=0.7,
         zorder=2.2,
@@ -406,20 +399,12 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     # The mark of what is cut has a line of its own in the legend.
     above += style.NOTE_LINE if picture.is_cut else 0
     ax = ax or style.figure(above + (rows + bool(folded)) * max(24, 13 * number + 6))[1]
-    at = np.arange(rows, dtype=float)
     for i in range(number):
-        _sideways(ax, at, table, i, is_cut=picture.is_cut)
-    if folded:
-        # A row without a dot: their counts are in the table.
-        labels = [*labels, f"and {folded:,} more"]
-        at = np.arange(rows + 1, dtype=float)
-    ax.set_yticks(at, labels=labels, parse_math=False)
-    ax.set(ylim=(max(len(at), 1) - 0.5, -0.5))
-    ax.set_xlabel(picture.what, parse_math=False)
+        at = np.arange(rows, dtype=float) + _dodge(i, number, 0.68)
+        _with_errors(ax, at, table, i, is_upright=False, is_cut=picture.is_cut)
+    # A row without a dot: their counts are in the table.
+    style.name_rows(ax, [*labels, f"and {folded:,} more"] if folded else labels, picture.what)
     ax.set_ylabel(style.plain(main.name, 40), parse_math=False)
-    ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
     low, high = scales.reach_of(table.low_all, table.values + table.half_all)
     if scales.spans_decades(low, high):
         scales.log_axis(ax, low, high)
@@ -444,47 +429,6 @@ def _goes_by_size(picture: Picture) -> bool:
     return are_texts and (picture.keys or main.size > MOST_ORDERED)
 
 
-def _sideways(ax: Axes, rows: Array, table: Table, series: int, *, is_cut: bool) -> None:
-    """One dot per label, with its error bars."""
-    number = table.values.shape[1]
-    colour = style.SERIES[series]
-    marker = style.MARKERS[series]
-    at = rows + _dodge(series, number, 0.68)
-    values = table.values[:, series]
-    half = table.half[:, series]
-    half_all = table.half_all[:, series]
-    ax.hlines(
-        at,
-        table.low_all[:, series],
-        values + half_all,
-        color=colour,
-        linewidth=0.8,
-        label="_simultaneous",
-        zorder=2,
-    )
-    ax.hlines(
-        at,
-        table.low[:, series],
-        values + half,
-        color=colour,
-        linewidth=2.2,
-        label="_individual",
-        zorder=2.1,
-    )
-    if is_cut:
-        style.mark_cut(ax, values + half_all, at, colour, ">")
-    ax.plot(
-        values,
-        at,
-        marker,
-        color=colour,
-        markersize=5,
-        markeredgecolor=style.PAPER,
-        markeredgewidth=0.7,
-        zorder=2.2,
-    )
-
-
 def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
     keys = style.interval_keys(picture.table.values.size, False)
     series = picture.series
@@ -497,6 +441,4 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
         ] + keys
         note = f"{note} Colours: {style.plain(series.name)}.".strip()
     keys += [style.cut_key(">")] if picture.is_cut else []
-    made = style.legend(ax, keys, note, columns=4 if series is not None else 2)
-    for text in made.get_texts():
-        text.set_parse_math(False)
+    style.legend(ax, keys, note, columns=4 if series is not None else 2)

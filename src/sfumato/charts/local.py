@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from sfumato.basics import Array
+from sfumato.answers import Panels
+from sfumato.basics.numbers import Array
 from sfumato.charts import style
 from sfumato.local.bpm import BPM, centre_reports
 from sfumato.local.constants import unit_ball
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-    from sfumato.answers import Panels
-    from sfumato.local.table import LocalTable, Sweep
+from sfumato.local.table import LocalTable, Sweep
 
 MOST_DOTS = 4_000
 
@@ -162,17 +157,9 @@ def _cloud(ax: Axes, cloud: Array, centers: Array, title: str) -> None:
     keys: list[Artist] = [
         Line2D([], [], color=style.BASE, marker="o", linestyle="", markersize=4, label=title)
     ]
-    keys.append(_centers(ax, centers[:, 0], flat[1]))
-    ax.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=style.INK, linewidth=1, zorder=2))
-    ax.set(xlabel="first axis", ylabel="second axis", aspect="equal")
-    style.legend(ax, keys, columns=1)
-
-
-def _centers(ax: Axes, x: Array, y: Array) -> Line2D:
-    """Mark the centres that were decoded."""
-    (crosses,) = ax.plot(
-        x,
-        y,
+    keys += ax.plot(
+        centers[:, 0],
+        flat[1],
         "X",
         color=style.SERIES[1],
         markersize=11,
@@ -180,4 +167,6 @@ def _centers(ax: Axes, x: Array, y: Array) -> Line2D:
         mew=1.2,
         label="centres",
     )
-    return crosses
+    ax.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=style.INK, linewidth=1, zorder=2))
+    ax.set(xlabel="first axis", ylabel="second axis", aspect="equal")
+    style.legend(ax, keys, columns=1)

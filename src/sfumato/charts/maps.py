@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -37,9 +37,7 @@ from sfumato.charts.geography import Extent
 from sfumato.charts.scales import ALPHA, CONFIDENCE, limit_note, runs
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
-
-if TYPE_CHECKING:
-    from sfumato.questions.partition.release import Partition, Regions
+from sfumato.questions.partition.release import Partition, Regions
 
 # --- shades ---------------------------------------------------------------------------------------
 
@@ -441,7 +439,7 @@ def ground_key(ax: Axes) -> Patch:
     There is much sea on most maps, and hatching all of it would be louder than what was found.
     """
     if ax.patch.get_hatch():
-        return style.unseen_key()
+        return style.hatched_key()
     return Patch(
         facecolor=style.PAPER,
         edgecolor=style.UNKNOWN_HATCH,
@@ -569,11 +567,8 @@ def _steps(release: Partition, ax: Axes | None) -> Axes:
     height = (300 if style.is_narrow(ax) else 380) + style.room_for(" ".join(notes), ax)
     ax = ax or style.figure(height)[1]
     style.steps(ax, edges, values / by, half=half / by, half_all=half_all / by)
-    ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
-    ax.set(xlim=(edges[0], edges[-1]))
-    ax.set_ylabel("count" if even else f"rows per {_one(axis)}", parse_math=False)
+    style.stand_on_zero(ax, edges, "count" if even else f"rows per {_one(axis)}")
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
-    ax.grid(visible=False, axis="x")
     scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
     keys = style.interval_keys(len(values), True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -12,10 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sfumato.basics import Array
 from sfumato.charts import style
-
-if TYPE_CHECKING:
-    from sfumato.questions.persons import PersonsRelease
-    from sfumato.questions.persons.recommendation import Recommendation
+from sfumato.questions.persons import PersonsRelease
+from sfumato.questions.persons.recommendation import Recommendation
 
 SHADE = 0.26
 LOST = style.SERIES[1]

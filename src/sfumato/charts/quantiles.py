@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -20,11 +20,7 @@ from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
 from sfumato.domain import GridAxis
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-    from sfumato.questions.quantiles.release import QuantileValues
+from sfumato.questions.quantiles.release import QuantileValues
 
 HALF = Fraction(1, 2)
 MOST_BOXES = 60
@@ -125,11 +121,11 @@ def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None,
         known = known[:MOST_BOXES]
     ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
     drawn = np.where(known, table, np.nan)
-    style.hatch_rows(ax, np.flatnonzero(~known.all(axis=1)))
+    style.hatch(ax.axhspan, np.flatnonzero(~known.all(axis=1)))
     _whiskers(ax, drawn)
     keys = _middles(ax, drawn, release.at)
     if not known.all():
-        keys.append(style.unknown_key())
+        keys.append(style.hatched_key("not known"))
     style.name_rows(ax, labels, style.plain(release.axes[0].name, 40))
     scales.value_axis(ax.xaxis, release.axes[0])
     # A box that begins at the least value drawn shall not touch the frame.

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from sfumato.answers import Panels
+from sfumato.basics.numbers import Array
 from sfumato.charts import style
-
-if TYPE_CHECKING:
-    from sfumato.answers import Panels
-    from sfumato.basics import Array
-    from sfumato.risk import Choice
+from sfumato.risk import Choice
 
 TIGHT = style.SERIES[0]
 LOOSE = style.SERIES[1]

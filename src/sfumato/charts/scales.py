@@ -11,27 +11,22 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import msgspec
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import LogNorm
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from sfumato.basics import Array, sidak
 from sfumato.charts import style
 from sfumato.charts.style import plain, short, thin
 from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, LabelAxis, LatticeAxis
+from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.privacy import Guarantee, Unit
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.colorbar import Colorbar
-    from matplotlib.colors import LogNorm
-
-    from sfumato.mechanisms import CountLaw
-    from sfumato.questions.histogram.release import CountsTable
-
 
 # --- axes -----------------------------------------------------------------------------------------
 
@@ -284,20 +279,8 @@ class Table:
         return np.asarray(self.values + self.half)
 
     @property
-    def transposed(self) -> Table:
-        return mapped(self, np.transpose)
-
-
-def table_of(release: CountsTable) -> Table:
-    """Take a release as it is: the intervals are its own."""
-    values = np.asarray(release.values)
-    (low, high), (low_all, high_all) = (
-        release.interval(CONFIDENCE, every) for every in (False, True)
-    )
-    ones = np.ones(values.shape, np.int64)
-    return Table(
-        values, high - values, high_all - values, ones, down=values - low, down_all=values - low_all
-    )
+    def high_all(self) -> Array:
+        return np.asarray(self.values + self.half_all)
 
 
 def limit_note(guarantee: Guarantee) -> str:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.lines import Line2D
@@ -20,12 +20,7 @@ from sfumato.basics import Array
 from sfumato.charts import style
 from sfumato.domain import parse
 from sfumato.errors import UsageError
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-    from sfumato.questions.counters import CounterRelease
-
+from sfumato.questions.counters import CounterRelease
 
 # --- totals ---------------------------------------------------------------------------------------
 

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -54,12 +57,6 @@ from sfumato.charts.vector import (
     text_on,
 )
 from sfumato.errors import UsageError
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axis import Axis
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colorbar import Colorbar
 
 # What charts take from here, beside its own names.
 __all__ = [
@@ -176,6 +173,8 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
 
 
 LONGEST_AT_A_GLANCE = 24
+HATCHED = {"facecolor": UNKNOWN, "edgecolor": UNKNOWN_HATCH, "hatch": "////", "linewidth": 0}
+"""The look of what is not known."""
 
 
 def at_a_glance(plot: Callable[[Axes], Axes], width: int, height: int, *, is_map: bool) -> Figure:
@@ -275,32 +274,10 @@ def is_narrow(ax: Axes | None) -> bool:
     return width_of(ax) < 500
 
 
-def hatch_rows(ax: Axes, rows: Array) -> None:
-    """Mark the rows of what is not known."""
-    for row in rows.tolist():
-        ax.axhspan(
-            row - 0.32,
-            row + 0.32,
-            facecolor=UNKNOWN,
-            edgecolor=UNKNOWN_HATCH,
-            hatch="////",
-            linewidth=0,
-            zorder=0.5,
-        )
-
-
-def hatch_columns(ax: Axes, columns: Array) -> None:
-    """Mark the columns of what is not known."""
-    for column in columns.tolist():
-        ax.axvspan(
-            column - 0.32,
-            column + 0.32,
-            facecolor=UNKNOWN,
-            edgecolor=UNKNOWN_HATCH,
-            hatch="////",
-            linewidth=0,
-            zorder=0.5,
-        )
+def hatch(span: Callable[[float, float], Artist], places: Array) -> None:
+    """Mark the rows, or columns, of what is not known; ``span`` is ``axhspan`` or ``axvspan``."""
+    for place in places.tolist():
+        span(place - 0.32, place + 0.32).set(zorder=0.5, **HATCHED)
 
 
 def dots(ax: Axes, x: Array, y: Array, size: float) -> None:
@@ -317,10 +294,20 @@ def dots(ax: Axes, x: Array, y: Array, size: float) -> None:
     )
 
 
+def stand_on_zero(ax: Axes, edges: Array, what: str) -> None:
+    """Name the counts that stand on a line at 0, between the first and the last edge."""
+    ax.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
+    ax.set(xlim=(edges[0], edges[-1]))
+    ax.set_ylabel(what, parse_math=False)
+    ax.grid(visible=False, axis="x")
+    ax.margins(y=0.06)
+    ax.autoscale_view(scalex=False)
+
+
 def name_rows(ax: Axes, names: Sequence[str], what: str) -> None:
     """Name rows 0, 1, 2, ... from the top down, and what runs along them."""
     ax.set_yticks(np.arange(len(names)), labels=names, parse_math=False)
-    ax.set(ylim=(len(names) - 0.5, -0.5))
+    ax.set(ylim=(max(len(names), 1) - 0.5, -0.5))
     ax.set_xlabel(what, parse_math=False)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
@@ -347,7 +334,7 @@ def count_axis(axis: Axis) -> None:
 
 def legend(
     ax: Axes, handles: Sequence[Artist], note: str = "", columns: int = 3, wrap: int | None = None
-) -> Legend:
+) -> None:
     """Put a legend above the axes, with a note as its title, in lines of ``wrap`` letters."""
     narrow = is_narrow(ax)
     n_columns = 1 if narrow else columns
@@ -374,7 +361,8 @@ def legend(
         title_fontproperties={"size": 8.2},
     )
     made.get_title().set_color(MUTED)
-    return made
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def mark_map(ax: Axes, extent: tuple[float, float, float, float] | None) -> None:
@@ -469,26 +457,14 @@ def mark_bar_cut(bar: Colorbar) -> None:
 
 def unseen(ax: Axes) -> None:
     """Hatch the ground of a map: it shows where no shade lies on it."""
-    ax.set_facecolor(UNKNOWN)
-    ax.patch.set(hatch="////", edgecolor=UNKNOWN_HATCH, linewidth=0)
+    ax.patch.set(**HATCHED)
 
 
-def unseen_key() -> Patch:
-    """The legend entry of that ground."""
-    return Patch(
-        facecolor=UNKNOWN,
-        edgecolor=UNKNOWN_HATCH,
-        hatch="////",
-        linewidth=0,
-        label="not distinguishable from 0 (95%)",
-    )
-
-
-def unknown_key() -> Patch:
-    """The legend entry of what is not known at all."""
-    return Patch(
-        facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not known"
-    )
+def hatched_key(label: str = "not distinguishable from 0 (95%)") -> Patch:
+    """The legend entry of that ground, or of what is not known at all."""
+    key = Patch(label=label)
+    key.set(**HATCHED)
+    return key
 
 
 def steps(

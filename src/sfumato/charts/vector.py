@@ -14,22 +14,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_mixed import MixedModeRenderer
 from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.typing import ColorType, RcKeyType
 
 from sfumato.basics import Array, tamed_lines
 from sfumato.charts.geography import KM_PER_DEGREE
-
-if TYPE_CHECKING:
-    from matplotlib.backend_bases import RendererBase
-    from matplotlib.typing import ColorType, RcKeyType
-
 
 # --- colours, sizes and fonts ---------------------------------------------------------------------
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from sfumato.charts import style
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-    from sfumato.risk.window import Window
+from sfumato.risk.window import Window
 
 MOST = 5  # questions that can be told apart beside the risk
 RISK = style.SERIES[1]
