@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
@@ -39,16 +38,11 @@ def draw(
     """
     starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
     table = merge(table, starts, law)
-    if table.values.size < axes[0].size * axes[1].size:
-        note = f"{note} Neighbouring cells are drawn as their mean.".strip()
     rows, columns = table.values.shape
+    note = _note(table, axes, starts, note, guarantee)
     # On a phone the note has more lines, and the colour bar lies below.
-    counted = "persons" if guarantee.unit.counts_persons else "rows"
-    about = f"Of the {counted} counted, {_reach(table)} {scales.limit_note(guarantee)}"
-    note = f"{note} {about}".strip()
     above = (140 if style.is_narrow(ax) else 0) + style.room_for(note, ax)
     ax = ax or style.figure(_height(rows) + above)[1]
-    upward = axes[0].has_edges
     norm = _norm(table)
     style.unseen(ax)
     # A shade for a count that may well be 0 would show noise as if it were data.
@@ -58,22 +52,35 @@ def draw(
         norm=norm,
         aspect="auto",
         interpolation="none",
-        origin="lower" if upward else "upper",
+        origin="lower" if axes[0].has_edges else "upper",
     )
-    if not all(scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True)):
-        note = f"{note} {scales.BEYOND}".strip()
     _tick(ax, axes, starts)
     if _fits(table, _plot_width(ax, axes[0]) / columns):
         _numbers(ax, table, norm)
-    bar = style.colour_bar(ax, image, what)
-    if isinstance(norm, LogNorm):
-        scales.log_ticks(bar, norm, style.is_narrow(ax))
-    keys: list[Artist] = [style.hatched_key()]
-    if guarantee.unit.limits_kept:
-        style.mark_bar_cut(bar)
-        keys.append(style.cut_key())
+    keys = scales.shade_keys(ax, image, what, style.hatched_key(), guarantee)
     style.legend(ax, keys, note)
     return ax
+
+
+def _note(
+    table: Table,
+    axes: tuple[LatticeAxis, ...],
+    starts: tuple[Array, ...],
+    note: str,
+    guarantee: Guarantee,
+) -> str:
+    """Return what is said above the shades: what they do not show, and what was added up."""
+    is_merged = table.values.size < axes[0].size * axes[1].size
+    counted = "persons" if guarantee.unit.counts_persons else "rows"
+    are_named = (scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True))
+    said = (
+        note,
+        "Neighbouring cells are drawn as their mean." if is_merged else "",
+        f"Of the {counted} counted, {_reach(table)}",
+        scales.limit_note(guarantee),
+        "" if all(are_named) else scales.BEYOND,
+    )
+    return " ".join(filter(None, said))
 
 
 def _fits(table: Table, slot: float) -> bool:

@@ -106,8 +106,12 @@ def draw_counts(
         series = axes[short]
     density = density and series is None
     picture = Picture(main, series, columns, law, note, keys, density, what, is_cut)
-    upright = picture.main.has_edges or _runs_on(picture.main)
-    return _bars(picture, ax) if upright else _dots(picture, ax)
+    return _bars(picture, ax) if _lies_across(main) else _dots(picture, ax)
+
+
+def _lies_across(axis: LatticeAxis) -> bool:
+    """Return whether an axis runs from left to right: bins, and fields of the calendar."""
+    return axis.has_edges or _runs_on(axis)
 
 
 def _runs_on(axis: LatticeAxis) -> bool:
@@ -192,7 +196,7 @@ def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
     main = axes[1 - which]
     # Dots of several series beside labels would make a picture of many screens.
     crowded = main.size * axes[which].size > MOST_DOTS
-    return None if crowded and not (main.has_edges or _runs_on(main)) else which
+    return None if crowded and not _lies_across(main) else which
 
 
 # --- along an Interval ----------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from typing import TypeAlias
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
@@ -37,6 +36,7 @@ from sfumato.charts.geography import Extent
 from sfumato.charts.scales import ALPHA, CONFIDENCE, limit_note, runs
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
+from sfumato.privacy import Guarantee
 from sfumato.questions.partition.release import Partition, Regions
 
 # --- shades ---------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes
     plane = Plane.of(release, pair)
     raster = raster_of(release, plane.corners, plane.area, plane.placed)
     ax = ax or style.figure(_height(plane.extent, plane.aspect))[1]
-    bar = _shade(ax, raster, plane)
+    keys = _shade(ax, raster, plane, release.guarantee)
     ax.set_aspect(plane.aspect or "auto")
     for which, axis in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
@@ -378,10 +378,6 @@ def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes
         _draw_coast(ax, plane.extent)
     if plane.aspect is not None:
         _draw_bar(ax, plane)
-    keys: list[Artist] = [ground_key(ax)]
-    if release.guarantee.unit.limits_kept:
-        style.mark_bar_cut(bar)
-        keys.append(style.cut_key())
     style.legend(ax, keys, _map_note(release, plane, raster), columns=1)
     style.mark_map(ax, plane.extent)
     return ax
@@ -462,8 +458,8 @@ def _height(extent: Extent, aspect: float | None) -> int:
     return int(np.clip(tall + (230 if width < 500 else 106), 240, 900))
 
 
-def _shade(ax: Axes, raster: Raster, plane: Plane) -> Colorbar:
-    """Draw the densities, and return the bar of their colours."""
+def _shade(ax: Axes, raster: Raster, plane: Plane, guarantee: Guarantee) -> list[Artist]:
+    """Draw the densities with the bar of their colours, and return their legend entries."""
     shown = np.where(raster.density > 0, raster.density, np.nan)
     if not plane.is_geographic:
         style.unseen(ax)
@@ -472,11 +468,10 @@ def _shade(ax: Axes, raster: Raster, plane: Plane) -> Colorbar:
         size = _area_unit(plane)
         shown = shown * size
         unit = f"rows per {size:,} km²" if size > 1 else "rows per km²"
-    norm = _norm(shown)
     image = ax.imshow(
         shown,
         cmap=style.density_map(),
-        norm=norm,
+        norm=_norm(shown),
         extent=plane.extent,
         origin="lower",
         interpolation="none",
@@ -486,10 +481,7 @@ def _shade(ax: Axes, raster: Raster, plane: Plane) -> Colorbar:
     ax.grid(visible=False)
     for spine in ax.spines.values():
         spine.set(visible=True, color=style.RULE)
-    bar = style.colour_bar(ax, image, unit)
-    if isinstance(norm, LogNorm):
-        scales.log_ticks(bar, norm, style.is_narrow(ax))
-    return bar
+    return scales.shade_keys(ax, image, unit, ground_key(ax), guarantee)
 
 
 def _area_unit(plane: Plane) -> int:

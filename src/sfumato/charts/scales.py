@@ -15,10 +15,13 @@ from typing import TypedDict
 
 import msgspec
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from sfumato.basics import Array, sidak
@@ -83,6 +86,22 @@ def log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
     bar.minorlocator = NullLocator()
     bar.formatter = FuncFormatter(lambda value, _: short(value))
     bar.update_ticks()
+
+
+def shade_keys(
+    ax: Axes, image: ScalarMappable, label: str, ground: Patch, guarantee: Guarantee
+) -> list[Artist]:
+    """Put a bar of colours beside shades, and return the legend entries of what they show.
+
+    ``ground`` is the entry of places without a shade.
+    """
+    bar = style.colour_bar(ax, image, label)
+    if isinstance(image.norm, LogNorm):
+        log_ticks(bar, image.norm, style.is_narrow(ax))
+    if not guarantee.unit.limits_kept:
+        return [ground]
+    style.mark_bar_cut(bar)
+    return [ground, style.cut_key()]
 
 
 def _date_axis(axis: Axis) -> None:

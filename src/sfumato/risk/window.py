@@ -343,7 +343,7 @@ class Window(Span, frozen=True, tag="window"):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw error and risk along cost, each as a share of what is allowed; return the Axes."""
-        return drawn("windows.draw", self, ax)
+        return drawn("risk.draw_window", self, ax)
 
     def __str__(self) -> str:
         return self.explain()
