@@ -119,8 +119,8 @@ def test_a_legend_is_read_row_by_row():
     """matplotlib fills columns; so entries 1 to 5 in 3 columns stand as 1 2 3 over 4 5."""
     _, ax = style.figure(300)
     keys = [Line2D([], [], label=str(i)) for i in range(1, 6)]
-    made = style.legend(ax, keys, columns=3)
+    style.legend(ax, keys, columns=3)
     ax.figure.draw_without_rendering()
-    boxes = {text.get_text(): text.get_window_extent() for text in made.get_texts()}
+    boxes = {text.get_text(): text.get_window_extent() for text in ax.get_legend().get_texts()}
     in_reading_order = sorted(boxes, key=lambda each: (-round(boxes[each].y0), boxes[each].x0))
     assert in_reading_order == ["1", "2", "3", "4", "5"]

@@ -81,7 +81,7 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
             Whether its axes only divide the rows: then a unit that names no axis is not theirs.
         """
         only_others = grouping and isinstance(self.measured_in, str)
-        named = self._without_units() if only_others else self
+        named = msgspec.structs.replace(self, measured_in="") if only_others else self
         return Lattice(tuple(named.lattice_axis(axis) for axis in lattice.axes))
 
     def lattice_axis(self, axis: LatticeAxis) -> LatticeAxis:
@@ -109,9 +109,6 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
             for name, label in zip(names, shown, strict=True)
         )
 
-    def _without_units(self) -> Self:
-        return msgspec.structs.replace(self, measured_in="")
-
     def require(self, title: str, lattice: Lattice, domain: Domain) -> None:
         """Refuse units of axes, and names of labels, that the question does not have.
 
@@ -134,8 +131,11 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
             return
         for name in self.measured_in:
             if name not in domain:
-                obstacle = f"the domain has no axis {name!r}; {nearest(name, domain)}"
-                raise UsageError(f"{title}, measured_in", obstacle, "Name an axis of it")
+                raise UsageError(
+                    f"{title}, measured_in",
+                    f"the domain has no axis {name!r}; {nearest(name, domain)}",
+                    "Name an axis of it",
+                )
 
 
 def _shown_labels(axis: LabelAxis) -> Sequence[Label]:
@@ -190,13 +190,19 @@ class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=T
 def _public_texts(option: str, given: object) -> Mapping[str, str]:
     """Check a mapping of texts; labels that are numbers are named by their digits."""
     if not isinstance(given, Mapping):
-        remedy = 'Write label_names={"WN": "Southwest"}'
-        raise UsageError(f"{option} of type {type(given).__name__}", "it is no mapping", remedy)
+        raise UsageError(
+            f"{option} of type {type(given).__name__}",
+            "it is no mapping",
+            'Write label_names={"WN": "Southwest"}',
+        )
     for name, text in given.items():
         is_label = isinstance(name, str) or (isinstance(name, int) and abs(name) < 2**64)
         if not is_label:
-            obstacle = "it names what is neither a text nor an integer of 64 bits"
-            raise UsageError(option, obstacle, "Name axes or labels of the domain")
+            raise UsageError(
+                option,
+                "it names what is neither a text nor an integer of 64 bits",
+                "Name axes or labels of the domain",
+            )
         _public_text(option, text)
     return {str(name): text for name, text in given.items()}
 
@@ -204,20 +210,29 @@ def _public_texts(option: str, given: object) -> Mapping[str, str]:
 def _public_text(option: str, text: object) -> None:
     """Refuse what is not a short text of one line."""
     if not isinstance(text, str) or not text:
-        stated = f"{option} = {shown(text)}"
-        raise UsageError(stated, "it is a text that is not empty", "Give a text, or leave it out")
+        raise UsageError(
+            f"{option} = {shown(text)}",
+            "it is a text that is not empty",
+            "Give a text, or leave it out",
+        )
     if len(text) > LONGEST:
-        obstacle = f"it is longer than {LONGEST} characters"
-        raise UsageError(option, obstacle, "Give a shorter text")
+        raise UsageError(option, f"it is longer than {LONGEST} characters", "Give a shorter text")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-        obstacle = "it holds a control character"
-        raise UsageError(option, obstacle, "Use letters, digits, spaces and signs")
+        raise UsageError(
+            option, "it holds a control character", "Use letters, digits, spaces and signs"
+        )
 
 
 def _no_such_label(attempt: str, label: str, known: Sequence[str]) -> UsageError:
     if known:
-        obstacle = f"the question has no label {label!r}; {nearest(label, known)}"
-        return UsageError(attempt, obstacle, "Name labels of its axes")
+        return UsageError(
+            attempt,
+            f"the question has no label {label!r}; {nearest(label, known)}",
+            "Name labels of its axes",
+        )
     # Names of bins and of values of the calendar follow from the domain.
-    remedy = "Leave the names out, or write the column into labels, declared as in band=young,old"
-    return UsageError(attempt, "the question has no axis of labels, and bins have names", remedy)
+    return UsageError(
+        attempt,
+        "the question has no axis of labels, and bins have names",
+        "Leave the names out, or write the column into labels, declared as in band=young,old",
+    )

@@ -417,16 +417,12 @@ class NearestAxis(
 
     def edges(self) -> Array:
         """The middles between points, and the two bounds: float64 ndarray of shape (cells + 1,)."""
-        import numpy as np
-
         points = self.points(range(self.cells))
         middles = points[:-1] + (points[1:] - points[:-1]) / 2
         return np.concatenate([points[:1], middles, points[-1:]])
 
     def points(self, index: Sequence[int] | Array) -> Array:
         """Where the points lie: float64 ndarray like ``index``; the two ends are exact."""
-        import numpy as np
-
         index = np.asarray(index)
         last = max(self.cells - 1, 1)
         at = self.lower + index * (self.upper - self.lower) / last
@@ -438,8 +434,6 @@ class NearestAxis(
         floor((x - lower) * (cells - 1) / (upper - lower) + 1/2), clamped, in IEEE doubles without
         fused multiply-add. Each operation is monotone, so the cells are in the order of the values.
         """
-        import numpy as np
-
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.multiply(values - self.lower if self.lower else values, self.cells - 1)
             if self.upper - self.lower != 1:
@@ -453,8 +447,6 @@ class NearestAxis(
         return points
 
     def _point_of_missing(self) -> int:
-        import numpy as np
-
         if self.missing is None:
             return DROPPED
         return int(self.locate(np.array([float(self.missing)]))[0])

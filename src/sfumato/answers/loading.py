@@ -19,7 +19,7 @@ from sfumato.basics import valid
 from sfumato.domain import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, not_saved, printable
 
-FOR_PEOPLE = ("table", "accuracy")
+FOR_PEOPLE = frozenset({"table", "accuracy"})
 """What ``--json`` prints beside a release; version 0.1 printed the first only."""
 
 
@@ -154,16 +154,13 @@ def _release(data: bytes) -> Release:
     that is not read.
     """
     try:
-        release = from_bytes(data, registry.release_type())
+        return from_bytes(data, registry.release_type())
     except msgspec.ValidationError:
         fields = msgspec.json.decode(data)
-        beside = [name for name in FOR_PEOPLE if isinstance(fields, dict) and name in fields]
-        if not beside:
+        if not isinstance(fields, dict) or not fields.keys() & FOR_PEOPLE:
             raise
-        for name in beside:
-            del fields[name]
-        release = from_bytes(msgspec.json.encode(fields), registry.release_type())
-    return release
+    alone = {name: field for name, field in fields.items() if name not in FOR_PEOPLE}
+    return from_bytes(msgspec.json.encode(alone), registry.release_type())
 
 
 def signed_part(release: Release) -> bytes:

@@ -96,8 +96,11 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
         form are equal.
         """
         if not _finite(list(msgspec.structs.asdict(self).values())):
-            obstacle = "a number in it is not finite, and no file can hold it"
-            raise UsageError(self.title, obstacle, "Give finite numbers")
+            raise UsageError(
+                self.title,
+                "a number in it is not finite, and no file can hold it",
+                "Give finite numbers",
+            )
         return from_bytes(to_bytes(self), type(self))
 
     def canonical(self, domain: Domain) -> Self:

@@ -68,11 +68,10 @@ def _question(plain: object) -> object:
     if isinstance(tag, str) and tag not in tags:
         if tag in _refused:
             raise _refused[tag]
-        remedy = "Name one of them, or install the package that defines it"
         raise UsageError(
             f"a question of type {tag!r}",
             f"there is none of that name; {nearest(tag, tags)}",
-            remedy,
+            "Name one of them, or install the package that defines it",
         )
     try:
         return from_plain(plain, question_type())
@@ -215,8 +214,11 @@ def declared_question(declaration: Declared) -> type[Question[Release]]:
     try:
         kind = imported(declaration.place)
     except (Exception, SystemExit) as error:  # whatever the package does when it is imported
-        reason = f"it cannot be imported ({type(error).__name__}: {str(error)[:LONGEST_REASON]})"
-        raise UsageError(request, reason, remedy) from None
+        raise UsageError(
+            request,
+            f"it cannot be imported ({type(error).__name__}: {str(error)[:LONGEST_REASON]})",
+            remedy,
+        ) from None
     if not (isinstance(kind, type) and issubclass(kind, Question)):
         raise UsageError(request, f"{declaration.place} is not a question", remedy)
     register(kind)
@@ -252,8 +254,11 @@ def require_registered(charged: Sequence[Question[Release]]) -> None:
     for question in charged:
         if not _is_registered(type(question)):
             name = type(question).__name__
-            remedy = f"Write @register above class {name}; see docs/extending.md"
-            raise UsageError(f"asking a {name}", "this kind of question is not registered", remedy)
+            raise UsageError(
+                f"asking a {name}",
+                "this kind of question is not registered",
+                f"Write @register above class {name}; see docs/extending.md",
+            )
 
 
 def _is_registered(kind: type[Question[Release]]) -> bool:
@@ -285,8 +290,9 @@ def _require_fitting(kind: type[msgspec.Struct], others: tuple[type[msgspec.Stru
     except NameError:  # a release may hold its question, whose class is not complete yet
         return
     except TypeError as error:
-        remedy = "Declare fields of types that msgspec reads"
-        raise _not_registered(kind, _undecodable(error), remedy) from None
+        raise _not_registered(
+            kind, _undecodable(error), "Declare fields of types that msgspec reads"
+        ) from None
 
 
 def _undecodable(error: Exception) -> str:

@@ -274,9 +274,11 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         """
         values = np.asarray(self.values)
         if values.dtype.kind not in "iu":
-            request = f"the numbers of a {type(self).__name__}"
-            obstacle = "its values are not whole: noise was added to others, which they follow from"
-            raise UsageError(request, obstacle, "Let its class say them in numbers()")
+            raise UsageError(
+                f"the numbers of a {type(self).__name__}",
+                "its values are not whole: noise was added to others, which they follow from",
+                "Let its class say them in numbers()",
+            )
         return tuple(values.reshape(-1).tolist())
 
     @property

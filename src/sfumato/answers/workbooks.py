@@ -16,7 +16,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 from sfumato.answers.cross_tables import CrossTable, reading
@@ -79,9 +79,11 @@ def to_excel(
         If xlsxwriter is not installed, or the table has more rows or columns than a sheet.
     """
     if table.num_rows > MOST_ROWS or table.num_columns > MOST_COLUMNS:
-        obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
-        request = f"to_excel() of {table.num_rows:,} rows"
-        raise UsageError(request, obstacle, "Write it with to_csv() or to_frame()")
+        raise UsageError(
+            f"to_excel() of {table.num_rows:,} rows",
+            f"a sheet of Excel holds {MOST_ROWS:,} rows below its header",
+            "Write it with to_csv() or to_frame()",
+        )
 
     def fill(book: Workbook) -> None:
         answer = book.add_worksheet("Answer")
@@ -115,9 +117,11 @@ def written(fill: Callable[[Workbook], None], made: dt.datetime | None) -> bytes
     try:
         import xlsxwriter
     except ImportError:
-        obstacle = "writing Excel needs xlsxwriter, which is not installed"
-        remedy = "Run: pip install 'sfumato[excel]'"
-        raise UsageError("to_excel()", obstacle, remedy) from None
+        raise UsageError(
+            "to_excel()",
+            "writing Excel needs xlsxwriter, which is not installed",
+            "Run: pip install 'sfumato[excel]'",
+        ) from None
     target = io.BytesIO()
     # In memory: no copy of the answer is left in a folder of temporary files.
     book = xlsxwriter.Workbook(target, {"in_memory": True})
@@ -148,13 +152,16 @@ def write_table(
 
 def _write_about(book: Workbook, about: Lines) -> None:
     sheet = book.add_worksheet("Guarantee")
-    name_form = book.add_format({"bold": True, "valign": "top"})
-    text_form = book.add_format({"text_wrap": True, "valign": "top"})
+    _write_lines(sheet, 0, about, _forms(book))
+
+
+def _write_lines(sheet: Worksheet, row: int, about: Lines, forms: Forms) -> None:
+    """Write names and what they are, one pair a row, from a row on."""
     sheet.set_column(0, 0, 20)
     sheet.set_column(1, 1, 100)
-    for row, (name, text) in enumerate(about):
-        sheet.write_string(row, 0, name, name_form)
-        sheet.write_string(row, 1, text[:LONGEST_TEXT], text_form)
+    for at, (name, text) in enumerate(about, row):
+        sheet.write_string(at, 0, name, forms["name"])
+        sheet.write_string(at, 1, text[:LONGEST_TEXT], forms["text"])
 
 
 def _write(sheet: Worksheet, row: int, column: int, value: object, form: Format) -> None:
@@ -282,9 +289,10 @@ def _require_room(crossed: Sequence[CrossTable], listed: pa.Table | None) -> Non
     rows = sum(3 * len(table.rows) + 12 for table in crossed) if listed is None else listed.num_rows
     columns = max((len(table.columns) + 1 for table in crossed), default=0)
     if rows > MOST_ROWS or columns > MOST_COLUMNS:
-        obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
         raise UsageError(
-            f"to_excel() of a table of {rows:,} rows", obstacle, "Write it with to_csv()"
+            f"to_excel() of a table of {rows:,} rows",
+            f"a sheet of Excel holds {MOST_ROWS:,} rows below its header",
+            "Write it with to_csv()",
         )
 
 
@@ -293,28 +301,24 @@ def _require_room(crossed: Sequence[CrossTable], listed: pa.Table | None) -> Non
 
 def _write_contents(
     book: Workbook,
-    forms: _Forms,
+    forms: Forms,
     names: Sequence[tuple[str, tuple[str, ...]]],
     scope: str,
     about: Lines,
 ) -> None:
     """List the tables, each with a link to its sheet, and below them what they promise."""
     sheet = book.add_worksheet(CONTENTS)
-    sheet.set_column(0, 0, 20)
-    sheet.set_column(1, 1, 100)
-    sheet.write_string(0, 0, "What was published", forms.title)
-    sheet.write_string(0, 1, scope[:LONGEST_TEXT], forms.text)
+    sheet.write_string(0, 0, "What was published", forms["title"])
+    sheet.write_string(0, 1, scope[:LONGEST_TEXT], forms["text"])
     for row, (name, axes) in enumerate(names, 1):
         text = f"Number of rows by {' and '.join(axes)}" if axes else "Number of rows"
-        sheet.write_string(row, 0, f"Table {row}", forms.name)
+        sheet.write_string(row, 0, f"Table {row}", forms["name"])
         # The link goes within the workbook. A quote in the name of a sheet is doubled.
         place = name.replace("'", "''")
-        sheet.write_url(row, 1, f"internal:'{place}'!A1", forms.link, text[:LONGEST_LINK])
+        sheet.write_url(row, 1, f"internal:'{place}'!A1", forms["link"], text[:LONGEST_LINK])
     start = len(names) + 2
-    sheet.write_string(start, 0, "What it promises", forms.title)
-    for row, (name, text) in enumerate(about, start + 1):
-        sheet.write_string(row, 0, name, forms.name)
-        sheet.write_string(row, 1, text[:LONGEST_TEXT], forms.text)
+    sheet.write_string(start, 0, "What it promises", forms["title"])
+    _write_lines(sheet, start + 1, about, forms)
     _print_on_a4(sheet, columns=2)
 
 
@@ -324,57 +328,36 @@ LONGEST_LINK = 255
 # --- tables ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Forms:
-    """How fields look.
-
-    Attributes
-    ----------
-    numbers : dict
-        By whether they are estimates, sums, and hatched.
-    """
-
-    title: Format
-    name: Format
-    text: Format
-    link: Format
-    head: Format
-    label: Format
-    sums: Format
-    numbers: Mapping[tuple[bool, bool, bool], Format]
+LOOKS: Mapping[str | tuple[bool, bool, bool], dict[str, str | int]] = {
+    "title": {"bold": True, "font_size": 13},
+    "name": {"bold": True, "valign": "top"},
+    "text": {"text_wrap": True, "valign": "top"},
+    "link": {"font_color": "#0B5A94", "underline": 1, "valign": "top"},
+    "head": {"bold": True, "bottom": 1, "align": "right", "valign": "bottom"},
+    "label": {"align": "left"},
+    "sums": {"align": "left", "bold": True},
+}
+"""How texts look."""
 
 
-def _forms(book: Workbook) -> _Forms:
-    def number(*, is_estimate: bool, is_sum: bool, is_hatched: bool) -> Format:
-        look: dict[str, str | bool | int] = {"bold": is_sum}
-        look["num_format"] = "#,##0.0" if is_estimate else "#,##0"
-        if is_hatched:
-            look |= {"pattern": HATCHED, "fg_color": HATCH}
-        return book.add_format(look)
-
-    both = (False, True)
-    return _Forms(
-        title=book.add_format({"bold": True, "font_size": 13}),
-        name=book.add_format({"bold": True, "valign": "top"}),
-        text=book.add_format({"text_wrap": True, "valign": "top"}),
-        link=book.add_format({"font_color": "#0B5A94", "underline": 1, "valign": "top"}),
-        head=book.add_format({"bold": True, "bottom": 1, "align": "right", "valign": "bottom"}),
-        label=book.add_format({"align": "left"}),
-        sums=book.add_format({"align": "left", "bold": True}),
-        numbers={
-            (is_estimate, two, three): number(is_estimate=is_estimate, is_sum=two, is_hatched=three)
-            for is_estimate in both
-            for two in both
-            for three in both
-        },
-    )
+Forms: TypeAlias = "Mapping[str | tuple[bool, bool, bool], Format]"
+"""How fields look: texts by name, numbers by whether they are estimates, sums, and hatched."""
 
 
-def _write_crossed(sheet: Worksheet, forms: _Forms, tables: Sequence[CrossTable]) -> None:
+def _forms(book: Workbook) -> Forms:
+    looks = dict(LOOKS)
+    for is_estimate, is_sum, is_hatched in product((False, True), repeat=3):
+        look: dict[str, str | int] = {"pattern": HATCHED, "fg_color": HATCH} if is_hatched else {}
+        look |= {"bold": is_sum, "num_format": "#,##0.0" if is_estimate else "#,##0"}
+        looks[is_estimate, is_sum, is_hatched] = look
+    return {name: book.add_format(look) for name, look in looks.items()}
+
+
+def _write_crossed(sheet: Worksheet, forms: Forms, tables: Sequence[CrossTable]) -> None:
     """Write a table, or those of two axes that stand for one of three below one another."""
     row = 0
     for table in tables:
-        sheet.write_string(row, 0, table.title[:LONGEST_TEXT], forms.title)
+        sheet.write_string(row, 0, table.title[:LONGEST_TEXT], forms["title"])
         sheet.write_string(row + 1, 0, reading(table))
         row += 2
         if table.rounded is not None:
@@ -391,25 +374,25 @@ def _write_crossed(sheet: Worksheet, forms: _Forms, tables: Sequence[CrossTable]
 
 
 def _write_block(
-    sheet: Worksheet, forms: _Forms, row: int, table: CrossTable, what: str, numbers: Array
+    sheet: Worksheet, forms: Forms, row: int, table: CrossTable, what: str, numbers: Array
 ) -> int:
     """Write numbers with the names of rows and columns; return the row below them."""
-    sheet.write_string(row + 1, 0, what, forms.name)
+    sheet.write_string(row + 1, 0, what, forms["name"])
     if table.across:
-        sheet.write_string(row + 1, 1, table.across, forms.name)
-    sheet.write_string(row + 2, 0, table.down, forms.head)
+        sheet.write_string(row + 1, 1, table.across, forms["name"])
+    sheet.write_string(row + 2, 0, table.down, forms["head"])
     for column, name in enumerate(table.columns, 1):
-        sheet.write_string(row + 2, column, name[:LONGEST_TEXT], forms.head)
+        sheet.write_string(row + 2, column, name[:LONGEST_TEXT], forms["head"])
     is_estimate = numbers.dtype.kind == "f"
     last_row = len(table.rows) - 1 if table.has_column_sums else -1
     last_column = len(table.columns) - 1 if table.has_row_sums else -1
     hatched = table.hatched
     for at, name in enumerate(table.rows):
-        look = forms.sums if at == last_row else forms.label
+        look = forms["sums"] if at == last_row else forms["label"]
         sheet.write_string(row + 3 + at, 0, name[:LONGEST_TEXT], look)
         for column, value in enumerate(numbers[at].tolist()):
             is_sum = at == last_row or column == last_column
-            form = forms.numbers[is_estimate, is_sum, bool(hatched[at, column])]
+            form = forms[is_estimate, is_sum, bool(hatched[at, column])]
             sheet.write_number(row + 3 + at, column + 1, value, form)
     return row + 3 + len(table.rows)
 

@@ -25,24 +25,6 @@ def is_database(path: Path) -> bool:
         return False
 
 
-def require_no_database(path: Path, doing: str) -> None:
-    """Refuse to write over a ledger.
-
-    Parameters
-    ----------
-    path : Path
-    doing : str
-        What the caller is doing, for the message, such as "writing".
-
-    Raises
-    ------
-    DataError
-        If the file is a database.
-    """
-    if is_database(path):
-        raise DataError(f"{doing} {path}", DATABASE, ELSEWHERE)
-
-
 def _target(path: object, doing: str) -> Path:
     """A path as the user gave it.
 
@@ -53,8 +35,11 @@ def _target(path: object, doing: str) -> Path:
     """
     request = f"{doing} a file"
     if not isinstance(path, str | os.PathLike):
-        obstacle = f"a value of type {type(path).__name__} is not a path"
-        raise UsageError(request, obstacle, 'Give a path, such as "release.json"')
+        raise UsageError(
+            request,
+            f"a value of type {type(path).__name__} is not a path",
+            'Give a path, such as "release.json"',
+        )
     target = Path(path)
     try:
         os.fsencode(target)
@@ -84,7 +69,8 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writ
         If ``path`` is not a path.
     """
     target = _target(path, doing)
-    require_no_database(target, doing)
+    if is_database(target):
+        raise DataError(f"{doing} {target}", DATABASE, ELSEWHERE)
     try:
         target.write_bytes(content)
     except OSError as error:

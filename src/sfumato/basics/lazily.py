@@ -116,8 +116,11 @@ def attached(
             raise NameUnknown(
                 f"{package}.{wanted}", "it is a module", f"Write import {package}.{wanted}"
             )
-        obstacle = f"there is no such name; {nearest(wanted, names)}"
-        raise NameUnknown(f"{package}.{wanted}", obstacle, f"dir({package}) lists all names")
+        raise NameUnknown(
+            f"{package}.{wanted}",
+            f"there is no such name; {nearest(wanted, names)}",
+            f"dir({package}) lists all names",
+        )
 
     return attribute, lambda: list(names), names
 

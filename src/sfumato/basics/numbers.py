@@ -423,8 +423,11 @@ def require_numbers(request: str, numbers: int) -> None:
         If there are more than 2^24 numbers.
     """
     if numbers > MOST_NUMBERS:
-        obstacle = f"it would have {numbers:,} cells, and the limit is {MOST_NUMBERS:,}"
-        raise UsageError(request, obstacle, "Take fewer bins or fewer axes")
+        raise UsageError(
+            request,
+            f"it would have {numbers:,} cells, and the limit is {MOST_NUMBERS:,}",
+            "Take fewer bins or fewer axes",
+        )
 
 
 def require_plan(request: str, numbers: int, counted: int) -> None:
@@ -437,16 +440,16 @@ def require_plan(request: str, numbers: int, counted: int) -> None:
         too many cells.
     """
     if numbers > MOST_STORED:
-        obstacle = (
-            f"its answers may hold {numbers:,} numbers, and {MOST_STORED:,} are stored at once"
-        )
         raise UsageError(
-            request, obstacle, "Ask its questions in several plans, or take fewer cells"
+            request,
+            f"its answers may hold {numbers:,} numbers, and {MOST_STORED:,} are stored at once",
+            "Ask its questions in several plans, or take fewer cells",
         )
     if counted > MOST_COUNTED:
-        obstacle = f"its scan would count {counted:,} cells, and the limit is {MOST_COUNTED:,}"
         raise UsageError(
-            request, obstacle, "Ask its questions in several plans, or take fewer cells"
+            request,
+            f"its scan would count {counted:,} cells, and the limit is {MOST_COUNTED:,}",
+            "Ask its questions in several plans, or take fewer cells",
         )
 
 

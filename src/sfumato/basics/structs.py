@@ -54,9 +54,11 @@ else:
         return hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__")
 
     def _no_table(called: str, name: str, value: object) -> ArgumentError:
-        obstacle = f"a value of type {type(value).__name__} is not what it takes"
-        remedy = "Give a number, a word or a list; help() says which"
-        return ArgumentError(f"{called}({name}=...)", obstacle, remedy)
+        return ArgumentError(
+            f"{called}({name}=...)",
+            f"a value of type {type(value).__name__} is not what it takes",
+            "Give a number, a word or a list; help() says which",
+        )
 
     class ExplainedStruct(msgspec.Struct, metaclass=_Explaining):
         """A Struct whose class refuses arguments that do not fit by an ``ArgumentError``."""

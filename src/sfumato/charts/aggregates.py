@@ -29,9 +29,11 @@ def draw(release: AggregateRelease, ax: Axes | None) -> Axes:
     if len(release.tables) == 1:
         return _panel(people, ax)
     if ax is not None:
-        obstacle = "its values differ in scale, and these Axes have one scale"
-        remedy = f"Draw one value, as in release[{release.names[0]!r}].plot(ax), or give no Axes"
-        raise UsageError(f"a picture of {release.title}", obstacle, remedy)
+        raise UsageError(
+            f"a picture of {release.title}",
+            "its values differ in scale, and these Axes have one scale",
+            f"Draw one value, as in release[{release.names[0]!r}].plot(ax), or give no Axes",
+        )
     panels = style.panels(len(people.names), None, _height(people))
     for name, panel in zip(people.names, panels, strict=True):
         _panel(people[name], panel)

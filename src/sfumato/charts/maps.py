@@ -305,9 +305,10 @@ def draw(release: Partition, ax: Axes | None, axes: Sequence[str] | None = None)
     if axes is None:
         return draw_map(people, ax, geography.pair_of(names))
     if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
-        request = f"a picture of {', '.join(map(str, axes))}"
         raise UsageError(
-            request, f"the partition has the axes {', '.join(names)}", "Name two of them"
+            f"a picture of {', '.join(map(str, axes))}",
+            f"the partition has the axes {', '.join(names)}",
+            "Name two of them",
         )
     return draw_map(people, ax, (names.index(axes[0]), names.index(axes[1])))
 

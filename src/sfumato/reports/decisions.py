@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from sfumato.basics import rounded
@@ -40,23 +39,6 @@ class Finding(Protocol):
         """The line as text, in the order of ``columns``."""
 
 
-@dataclass(frozen=True)
-class Audit:
-    """The lines of an audit as a table.
-
-    Attributes
-    ----------
-    columns, rows : tuples of text
-    failed, powerless : int
-        How many lines failed, and how many had no power.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    failed: int
-    powerless: int
-
-
 def study(item: Decision, anchor: str) -> Study:
     """Collect what the page shows of a choice, a window or a recommended limit."""
     match item:
@@ -70,16 +52,6 @@ def study(item: Decision, anchor: str) -> Study:
             return _of_recommendation(item, anchor)
         case LocalTable():
             return _of_local_table(item, anchor)
-
-
-def audit(findings: Sequence[Finding]) -> Audit | None:
-    """Findings as a table; None if there are none."""
-    if not findings:
-        return None
-    failed = sum(finding.failed for finding in findings)
-    powerless = sum(not finding.ok and not finding.failed for finding in findings)
-    rows = tuple(finding.row() for finding in findings)
-    return Audit(findings[0].columns, rows, failed, powerless)
 
 
 def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeGuard, TypeVar, get_args
@@ -31,10 +30,6 @@ from sfumato.risk.window import Window
 
 _TEMPLATE = Path(__file__).with_name("template.html")
 
-TITLE = "What was released"
-TITLE_OF_CHOICES = "Choosing epsilon"
-TITLE_OF_LIMITS = "Choosing a limit"
-TITLE_OF_DEVICES = "What devices reported"
 DECISIONS = Choice | Choices | Window | Recommendation | LocalTable
 T = TypeVar("T")
 Audience: TypeAlias = Literal["technical", "board"]
@@ -136,7 +131,7 @@ def render(
         proofs=sections.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
         studies=_studies(chosen, models, technical),
-        audit=decisions.audit(findings),
+        findings=findings,
         accounts=accounts,
         private=_is_private(releases, models),
         unreceipted=len(releases) - len(receipts),
@@ -174,26 +169,18 @@ def _is_private(releases: Sequence[Release], models: Sequence[PrivateKMeans]) ->
 def _title(releases: bool, models: bool, limits: bool) -> str:
     """Return the heading of a page to which none was given."""
     if releases:
-        return TITLE
+        return "What was released"
     if models:
-        return TITLE_OF_DEVICES
-    return TITLE_OF_LIMITS if limits else TITLE_OF_CHOICES
-
-
-@dataclass(frozen=True)
-class Script:
-    """A script of the page, and what the page's policy must allow: this text and nothing else."""
-
-    text: Markup
-    digest: str
+        return "What devices reported"
+    return "Choosing a limit" if limits else "Choosing epsilon"
 
 
 @cache
-def _script() -> Script:
-    """What enlarges maps. A page without a map has no script."""
+def _script() -> Mapping[str, str]:
+    """Return what enlarges maps, and what the page's policy must allow: this text and no other."""
     text = (Path(__file__).parent / "zoom.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Script(Markup(text), digest)
+    return {"text": Markup(text), "digest": digest}
 
 
 def _flat(items: object) -> list[Item]:

@@ -486,7 +486,12 @@ def risk_at(answers: Answers, scale: float, epsilon: float) -> float:
 
 def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
     if given is None:
-        _check_not_single(column, query)
+        if column.size == 1:
+            raise UsageError(
+                f"the {query} of single records",
+                "taking one away leaves nothing to ask, so there is no unbounded sensitivity",
+                "Choose size = 2 or more, or state the sensitivity of your mechanism",
+            )
         return unbounded(column, query, 1)
     scale = float(fraction(given, "sensitivity"))
     if scale <= 0:
@@ -496,15 +501,6 @@ def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
             "Leave it out, and it is taken from the universe",
         )
     return scale
-
-
-def _check_not_single(column: Column, query: Query) -> None:
-    if column.size == 1:
-        raise UsageError(
-            f"the {query} of single records",
-            "taking one away leaves nothing to ask, so there is no unbounded sensitivity",
-            "Choose size = 2 or more, or state the sensitivity of your mechanism",
-        )
 
 
 def _further(seen: float, answers: Array, scale: float) -> Array:

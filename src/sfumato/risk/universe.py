@@ -124,8 +124,9 @@ def by_column(universe: Universe, size: int, work: Callable[[Column, Pick], T]) 
 def _whole_argument(argument: ByColumn[V]) -> V:
     """Return the argument of a single column; a mapping is refused, since it can be no value."""
     if isinstance(argument, Mapping):
-        obstacle = "the universe is a single column"
-        raise UsageError("an argument by column", obstacle, "Give one value")
+        raise UsageError(
+            "an argument by column", "the universe is a single column", "Give one value"
+        )
     return argument
 
 
@@ -188,8 +189,11 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
             "them in",
         )
     if np.isinf(array).any():
-        remedy = "Leave these records out of the table, or write a number there"
-        raise UsageError(what, "some records are infinite", remedy)
+        raise UsageError(
+            what,
+            "some records are infinite",
+            "Leave these records out of the table, or write a number there",
+        )
     largest = float(np.abs(array).max(initial=0.0))
     if largest and not SMALLEST <= largest <= LARGEST:
         raise UsageError(

@@ -340,8 +340,11 @@ def _facts(facts: object) -> Publication:
     if facts is None:
         return Publication()
     if not isinstance(facts, Mapping):
-        remedy = 'Write facts={"data_curators": ["..."]}'
-        raise UsageError(f"facts = {shown(facts)}", "they are not a dict", remedy)
+        raise UsageError(
+            f"facts = {shown(facts)}",
+            "they are not a dict",
+            'Write facts={"data_curators": ["..."]}',
+        )
     return publication_of(dict(facts), "the facts of a disclosure")
 
 

@@ -32,7 +32,7 @@ PACKAGE = Path(__file__).parents[2]
 SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
 
 
-def implementation_fields(evidence: Evidence) -> Tree:
+def _implementation(evidence: Evidence) -> Tree:
     """What the registry asks of an implementation."""
     return {
         "pre_processing_eda_hyperparameter_tuning": Field(preparation(evidence)),
@@ -165,7 +165,7 @@ def entry_tree(
             "privacy_loss": _noted(_loss(evidence), facts),
             "model": _noted(_model(evidence, facts), facts),
             "accounting": _noted(_accounting(evidence, facts, findings), facts),
-            "implementation": _noted(implementation_fields(evidence), facts),
+            "implementation": _noted(_implementation(evidence), facts),
             "resources": _resources(evidence, facts),
         },
     }

@@ -220,8 +220,11 @@ def _require_one_rule(charges: Sequence[Charge]) -> None:
 def _require_account(account: str, paid_by: str) -> None:
     """Refuse releases of another account than the one that was named."""
     if account != paid_by:
-        obstacle = f"the releases were paid for by the account {shown(paid_by)}"
-        raise UsageError(f"account = {shown(account)}", obstacle, "Name that account, or none")
+        raise UsageError(
+            f"account = {shown(account)}",
+            f"the releases were paid for by the account {shown(paid_by)}",
+            "Name that account, or none",
+        )
 
 
 def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
@@ -238,8 +241,11 @@ def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
         if to_bytes(known[0]) != to_bytes(release):
             raise _edited(release, f"another one says that it is the same answer, {receipt.part}")
     if not releases_by_part:
-        remedy = "Give at least one release, as Publisher.release or sf.load returns it"
-        raise UsageError("a disclosure of nothing", "there is no release to disclose", remedy)
+        raise UsageError(
+            "a disclosure of nothing",
+            "there is no release to disclose",
+            "Give at least one release, as Publisher.release or sf.load returns it",
+        )
     # In the ledger's order, so that the order in which they are given changes nothing.
     return [releases_by_part[place] for place in sorted(releases_by_part)]
 
@@ -247,11 +253,17 @@ def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
 def _receipt(release: Release) -> Receipt:
     title = f"the disclosure of {_title(release)}"
     if not release.guarantee.private:
-        obstacle = "its noise came from a public seed, so it protects nobody"
-        raise UsageError(title, obstacle, "Publish it without sfumato.testing, and disclose that")
+        raise UsageError(
+            title,
+            "its noise came from a public seed, so it protects nobody",
+            "Publish it without sfumato.testing, and disclose that",
+        )
     if release.receipt is None:
-        obstacle = "it has no receipt, so nothing says what it cost"
-        raise UsageError(title, obstacle, "Give a release that Publisher.release returned")
+        raise UsageError(
+            title,
+            "it has no receipt, so nothing says what it cost",
+            "Give a release that Publisher.release returned",
+        )
     return release.receipt
 
 
@@ -260,8 +272,9 @@ def _common(values: Sequence[str], what: str, remedy: str) -> str:
     several = list(dict.fromkeys(values))
     if len(several) > 1:
         named = " and ".join(shown(value) for value in several[:2])
-        obstacle = f"its releases are of different {what}, such as {named}"
-        raise UsageError("one disclosure", obstacle, remedy)
+        raise UsageError(
+            "one disclosure", f"its releases are of different {what}, such as {named}", remedy
+        )
     return several[0]
 
 
@@ -270,7 +283,7 @@ def _charges(paid: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
     hashes: dict[int, tuple[str, ...]] = {}
     for release, receipt in paid:
         rule, amount = _amount(release, receipt)
-        made = Charge(receipt.entry, receipt.time[:10], rule, amount, _label(receipt.source))
+        made = Charge(receipt.entry, receipt.time[:10], rule, amount, shortened(receipt.source))
         same = (receipt.key, receipt.digest, receipt.entry_hash, receipt.part.split()[-1])
         if charges.setdefault(receipt.entry, made) != made:
             raise _edited(release, f"another receipt of entry {receipt.entry} says otherwise")
@@ -371,8 +384,11 @@ def _head(ledger: Ledger) -> tuple[int, str]:
     """Return the last entry of a ledger; one that was edited is refused."""
     audit = ledger.verify()
     if not audit.ok:
-        remedy = "Find out who edited it; sfumato ledger verify says what does not agree"
-        raise LedgerError("a disclosure from this ledger", str(audit.fault).rstrip("."), remedy)
+        raise LedgerError(
+            "a disclosure from this ledger",
+            str(audit.fault).rstrip("."),
+            "Find out who edited it; sfumato ledger verify says what does not agree",
+        )
     return audit.head
 
 
@@ -386,10 +402,6 @@ def _as_obstacle(reason: str) -> str:
 
 def _title(release: Release) -> str:
     return shortened(release.heading)
-
-
-def _label(source: str) -> str:
-    return shortened(source)
 
 
 LONGEST_NAME = 120
