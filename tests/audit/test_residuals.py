@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.audit.likelihoods import ALPHAS
-from sfumato.audit.residuals import Residuals
+from sfumato.audit.residuals import residual_loss
 from sfumato.audit.runs import Mechanism, NotAdditive, Published, Rows, neighbours, of_question
 from sfumato.audit.subjects.subject import LINE, ON_LINE
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, add_noise
@@ -21,7 +21,7 @@ PAIRS = neighbours(ON_LINE, Unit(), others=1)
 
 
 def loss_of(mechanism: Mechanism) -> float:
-    return Residuals()(mechanism, PAIRS, CLAIM, ALPHAS).loss
+    return residual_loss(mechanism, PAIRS, CLAIM, ALPHAS).loss
 
 
 def of_tables(rho: str = "0.125") -> Mechanism:
@@ -85,4 +85,4 @@ def test_what_it_cannot_judge_is_refused() -> None:
     with pytest.raises(NotAdditive, match="Gaussian noise only"):
         loss_of(published(lambda c, noise: (add_noise(c, DiscreteLaplace(2), noise), 0)))
     with pytest.raises(NotAdditive, match="for rho only"):
-        Residuals()(of_tables(), PAIRS, PureDP(1), ALPHAS)
+        residual_loss(of_tables(), PAIRS, PureDP(1), ALPHAS)

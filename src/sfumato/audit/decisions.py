@@ -26,20 +26,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import combinations_with_replacement, product
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.audit.likelihoods import FAR, Loss, largest
+from sfumato.audit.likelihoods import FAR, Loss, largest, solved
 from sfumato.audit.runs import (
     Draws,
     Mechanism,
     NotAdditive,
     Pair,
-    Published,
     Rows,
-    Scripted,
     log_at_least,
     log_mass,
     log_sum,
@@ -154,18 +153,10 @@ class _Enumeration:
     """Runs a mechanism under scripts, keeps the outcomes, and finds its decisions."""
 
     def __init__(self, mechanism: Mechanism, offsets: Draws) -> None:
-        self.mechanism = mechanism
         self.offsets = offsets
-        self._known: dict[tuple[Rows, Draws], tuple[Published, Scripted]] = {}
-        self._ways: dict[tuple[Rows, Draws], list[_Way]] = {}
-        self._answers: dict[tuple[Rows, Draws, int], float] = {}
-
-    def run(self, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
-        """Return the output of a script, and what the mechanism asked for."""
-        key = (rows, script)
-        if key not in self._known:
-            self._known[key] = run_script(self.mechanism, rows, script)
-        return self._known[key]
+        self.run = cache(partial(run_script, mechanism))
+        self._ways = cache(self._all_ways)
+        self._log_answer = cache(self._searched_answer)
 
     def compared(self, pair: Pair, start: Draws) -> list[_Compared] | None:
         """Every way in which one data set decides, beside the other's way to the same output.
@@ -173,12 +164,10 @@ class _Enumeration:
         None if there is none for some output.
         """
         rows, other = pair
-        if (rows, start) not in self._ways:
-            self._ways[rows, start] = self._all_ways(rows, start)
         compared = []
-        for way in self._ways[rows, start]:
+        for way in self._ways(rows, start):
             target, _ = self.run(rows, way.script)
-            script = self._solve(other, way, target)
+            script = solved(self.run, other, way.script, way.indices("published"), target)
             if script is None:
                 return None
             compared.append(self._compare(pair, way, script))
@@ -249,24 +238,6 @@ class _Enumeration:
             and len(moved.numbers) > number
         )
 
-    def _solve(self, rows: Rows, way: _Way, target: Published) -> Draws | None:
-        """Return the script with the same decisions under which these rows publish ``target``."""
-        published = way.indices("published")
-        script = list(way.script)
-        last_mended = -1
-        while True:
-            output, _ = self.run(rows, tuple(script))
-            both = zip(output.numbers, target.numbers, strict=False)
-            wrong = [i for i, (number, wanted) in enumerate(both) if number != wanted]
-            if not wrong:
-                return tuple(script) if output.everything == target.everything else None
-            # A draw does not change earlier numbers, so each round mends at least one more number.
-            if wrong[0] <= last_mended or wrong[-1] >= len(published):
-                return None
-            last_mended = wrong[0]
-            for i in wrong:
-                script[published[i]] += target.numbers[i] - output.numbers[i]
-
     def _compare(self, pair: Pair, way: _Way, script: Draws) -> _Compared:
         rows, other = pair
         _, noise = self.run(rows, way.script)
@@ -287,14 +258,8 @@ class _Enumeration:
         tests = (self._log_answer(rows, script, i) for i in way.indices("test"))
         return noise.log_of_choices + math.fsum(tests)
 
-    def _log_answer(self, rows: Rows, script: Draws, index: int) -> float:
-        """ln of the probability of an answer: of all draws with which the output is the same."""
-        key = (rows, script, index)
-        if key not in self._answers:
-            self._answers[key] = self._searched_answer(*key)
-        return self._answers[key]
-
     def _searched_answer(self, rows: Rows, script: Draws, index: int) -> float:
+        """ln of the probability of an answer: of all draws with which the output is the same."""
         target, noise = self.run(rows, script)
         law = noise.laws[index]
         assert isinstance(law, DiscreteLaplace | DiscreteGaussian)

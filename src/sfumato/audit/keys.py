@@ -20,6 +20,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -120,7 +121,7 @@ class _Runner:
         self.width = width
         self.consistent = True
         self._bytes: dict[Draws, bytes] = {}
-        self._known: dict[Rows, dict[int, Outputs]] = {}
+        self.outputs_by_key = cache(self._enumerated)
 
     def run(self, rows: Rows, script: Draws) -> tuple[Draws, Scripted]:
         """Return the published numbers, and what the mechanism asked for."""
@@ -131,14 +132,12 @@ class _Runner:
             self.consistent = False
         return output.numbers, noise
 
-    def outputs_by_key(self, rows: Rows) -> dict[int, Outputs]:
+    def _enumerated(self, rows: Rows) -> dict[int, Outputs]:
         """For each key that may be shown, by its number: the probability of each of its outputs."""
-        if rows not in self._known:
-            hidden = self._lowest(rows)
-            self._check_independence(rows, hidden)
-            outputs = (self._outputs(rows, hidden, index) for index in range(len(hidden)))
-            self._known[rows] = dict(of_key for of_key in outputs if of_key is not None)
-        return self._known[rows]
+        hidden = self._lowest(rows)
+        self._check_independence(rows, hidden)
+        outputs = (self._outputs(rows, hidden, index) for index in range(len(hidden)))
+        return dict(of_key for of_key in outputs if of_key is not None)
 
     def _lowest(self, rows: Rows) -> Draws:
         """The script with the least value of every draw for a key: hardly any key is shown."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -207,47 +208,59 @@ def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> No
 # --- running under scripts ------------------------------------------------------------------------
 
 
+def solved(
+    run: Callable[[Rows, Draws], tuple[Published, Scripted]],
+    rows: Rows,
+    script: Draws,
+    places: Sequence[int],
+    target: Published,
+) -> Draws | None:
+    """Return the script under which rows publish ``target`` to the last byte; None if none does.
+
+    Parameters
+    ----------
+    run : callable
+        Returns the output of a script, and what the mechanism asked for.
+    rows : tuple of rows
+    script : tuple of int
+        Where the search begins.
+    places : sequence of int
+        Which of its draws are published, in the order of the numbers. Others stay as they are.
+    target : Published
+    """
+    draws = list(script)
+    last_mended = -1
+    while True:
+        output, _ = run(rows, tuple(draws))
+        both = enumerate(zip(output.numbers, target.numbers, strict=False))
+        # Where one output has more numbers, none of those compared is wrong, and the bytes tell.
+        wrong = [i for i, (number, wanted) in both if number != wanted]
+        if not wrong:
+            return tuple(draws) if output.everything == target.everything else None
+        # A draw does not change earlier numbers, so each round mends at least one more number.
+        # If it does not, no script leads there.
+        if wrong[0] <= last_mended or wrong[-1] >= len(places):
+            return None
+        last_mended = wrong[0]
+        for i in wrong:
+            draws[places[i]] += target.numbers[i] - output.numbers[i]
+
+
 class _Runner:
     """Runs a mechanism under scripts, keeps the outcomes, and finds the script to an output."""
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self.mechanism = mechanism
-        self._known: dict[tuple[Rows, Draws], tuple[Published, Scripted]] = {}
-        self._shifts: dict[tuple[Pair, Draws], list[tuple[Law, int]] | None] = {}
+        self._run = cache(partial(run_script, mechanism))
+        self._shifts = cache(self._shifted)
 
     def __call__(self, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
         # A mechanism sees counts, so the order of rows does not matter.
-        key = (tuple(sorted(rows, key=repr)), script)
-        if key not in self._known:
-            self._known[key] = run_script(self.mechanism, rows, script)
-        return self._known[key]
+        return self._run(tuple(sorted(rows, key=repr)), script)
 
     def solve(self, rows: Rows, target: Published) -> Draws | None:
         """The script under which these rows publish ``target`` to the last byte; None if none."""
-        script = (0,) * len(target.numbers)
-        last_mended = -1
-        while True:
-            output, _ = self(rows, script)
-            # Where one output has more numbers, none of those compared is wrong, and the bytes
-            # tell.
-            wrong = [
-                i
-                for i, (number, wanted) in enumerate(
-                    zip(output.numbers, target.numbers, strict=False)
-                )
-                if number != wanted
-            ]
-            if not wrong:
-                return script if output.everything == target.everything else None
-            # A draw does not change earlier numbers, so each round mends at least one more number.
-            # If it does not, no script leads there.
-            if wrong[0] <= last_mended:
-                return None
-            last_mended = wrong[0]
-            mended = list(script)
-            for i in wrong:
-                mended[i] += target.numbers[i] - output.numbers[i]
-            script = tuple(mended)
+        size = len(target.numbers)
+        return solved(self, rows, (0,) * size, range(size), target)
 
     def log_ratio(self, pair: Pair, first: int) -> float:
         """Return ln P(output | one) / P(output | other) for the output of (first, 0, 0, ...)."""
@@ -261,10 +274,7 @@ class _Runner:
 
     def divergence(self, pair: Pair, alpha: float, prefix: Draws = ()) -> float:
         """D_alpha of the draws that follow a prefix. They are independent, so it adds up."""
-        key = (pair, prefix)
-        if key not in self._shifts:
-            self._shifts[key] = self._shifted(pair, prefix)
-        shifts = self._shifts[key]
+        shifts = self._shifts(pair, prefix)
         if shifts is None:
             return math.inf
         return math.fsum(renyi(law, shift, alpha) for law, shift in shifts)

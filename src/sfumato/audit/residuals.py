@@ -1,6 +1,6 @@
 """Exact audits beyond ``likelihoods``: residuals, which are sums of draws, and noise with a bound.
 
-*Residuals* (``Residuals``): published numbers that are sums and differences of draws.
+*Residuals* (``residual_loss``): published numbers that are sums and differences of draws.
 
 There are more draws than published numbers, so an output does not determine its script, and
 ``likelihoods`` does not apply. Here the published numbers are y + L z for the draws z: y is what
@@ -78,45 +78,37 @@ MOST_ORDER = 4.0
 """The largest order of a divergence: larger ones are about outputs farther out."""
 
 
-@dataclass(frozen=True)
-class Residuals:
-    """An exact audit of published sums and differences of draws, for zCDP."""
+def residual_loss(
+    mechanism: Mechanism, pairs: Sequence[Pair], claim: CentralMeasure, alphas: Sequence[float]
+) -> Loss:
+    """Return the largest loss of published sums and differences of draws: a rho.
 
-    def __call__(
-        self,
-        mechanism: Mechanism,
-        pairs: Sequence[Pair],
-        claim: CentralMeasure,
-        alphas: Sequence[float],
-    ) -> Loss:
-        """The largest loss over pairs of data sets: a rho.
-
-        Raises
-        ------
-        NotAdditive
-            If the enumeration cannot judge the mechanism.
-        """
-        if not isinstance(claim, ZCDP):
-            raise NotAdditive("sums of draws are audited for rho only")
-        orders = [alpha for alpha in alphas if alpha <= MOST_ORDER]
-        # Measured on one data set: ``moved`` and ``is_all`` find out where another behaves
-        # otherwise.
-        linear = _Linear.of(mechanism, pairs[0][0])
-        best = Loss(0.0, pairs[0])
-        seen: set[bytes] = set()
-        for pair in pairs:
-            moved = linear.moved(mechanism, pair)
-            if moved is None:
-                return Loss(math.inf, pair)
-            if moved.tobytes() in seen:
-                continue
-            seen.add(moved.tobytes())
-            if not linear.is_all(mechanism, pair, moved):
-                return Loss(math.inf, pair)
-            loss = max(linear.divergence(moved, alpha) / alpha for alpha in orders)
-            if loss > best.loss:
-                best = Loss(loss, pair)
-        return best
+    Raises
+    ------
+    NotAdditive
+        If the enumeration cannot judge the mechanism.
+    """
+    if not isinstance(claim, ZCDP):
+        raise NotAdditive("sums of draws are audited for rho only")
+    orders = [alpha for alpha in alphas if alpha <= MOST_ORDER]
+    # Measured on one data set: ``moved`` and ``is_all`` find out where another behaves
+    # otherwise.
+    linear = _Linear.of(mechanism, pairs[0][0])
+    best = Loss(0.0, pairs[0])
+    seen: set[bytes] = set()
+    for pair in pairs:
+        moved = linear.moved(mechanism, pair)
+        if moved is None:
+            return Loss(math.inf, pair)
+        if moved.tobytes() in seen:
+            continue
+        seen.add(moved.tobytes())
+        if not linear.is_all(mechanism, pair, moved):
+            return Loss(math.inf, pair)
+        loss = max(linear.divergence(moved, alpha) / alpha for alpha in orders)
+        if loss > best.loss:
+            best = Loss(loss, pair)
+    return best
 
 
 @dataclass(frozen=True)

@@ -139,11 +139,6 @@ def _least(law: Law, chance: float) -> int:
 ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
 
 
-def renyi_true_positive_rate(rho: float, fpr: float) -> float:
-    """Return the largest true-positive rate that no order forbids."""
-    return _largest(lambda tpr: _allowed(tpr, fpr, rho), fpr)
-
-
 def renyi_advantage(rho: float) -> float:
     """Return the largest advantage A that no order forbids.
 
@@ -358,7 +353,7 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
         case ApproxDP(epsilon=epsilon, delta=delta):
             return _two_lines(float(epsilon), float(delta), rate)
         case ZCDP(rho=rho):
-            return renyi_true_positive_rate(float(rho), rate)
+            return _largest(lambda tpr: _allowed(tpr, rate, float(rho)), rate)
         case Laplace(scale=scale):
             return _of_laplace(shift_of(of, sensitivity) / scale, rate)
         case Gaussian(sigma=sigma):

@@ -22,7 +22,7 @@ import numpy as np
 from sfumato.answers import AnyQuestion, tag_of
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.likelihoods import additive_loss
-from sfumato.audit.residuals import Residuals, bounded_loss
+from sfumato.audit.residuals import bounded_loss, residual_loss
 from sfumato.audit.runs import Mechanism, Rows, neighbours, of_question
 from sfumato.audit.selections import (
     Selecting,
@@ -363,7 +363,7 @@ def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
         # Noise with a bound has an exact audit at a delta; other noise is judged by its outputs.
         return bounded_loss
     if isinstance(question, Tables) and isinstance(cost, ZCDP):
-        return Residuals()
+        return residual_loss
     if isinstance(question, DECIDING) or getattr(question, "method", None) == "privtree":
         return Decisions()
     return additive_loss

@@ -54,17 +54,16 @@ IN_FEW_GROUPS: tuple[Rows, ...] = (
 )
 
 
-def _in_groups(counts: Sequence[int], x: float) -> Rows:
-    """Return a person with so many rows of one value in each group along y."""
-    return tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n))
-
-
 def visitors(axes: Sequence[str]) -> tuple[Rows, ...]:
     """People: the values of each of their rows, along these axes."""
     if "y" not in axes:
         in_line = ((0,), (3,), (0, 0, 3), (0, 1, 2), (3, 3, 3, 3), 9 * (1,))
         return tuple(tuple((float(x),) * len(axes) for x in person) for person in in_line)
-    in_groups = (_in_groups(counts, x) for counts, x in product(ROWS_IN_GROUPS, (0.0, 3.0)))
+    # Each person has so many rows of one value in each group along y.
+    in_groups = (
+        tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n))
+        for counts, x in product(ROWS_IN_GROUPS, (0.0, 3.0))
+    )
     persons = (*IN_FEW_GROUPS, *in_groups)
     at = [("x", "y").index(axis) for axis in axes]
     return tuple(tuple(tuple(row[i] for i in at) for row in person) for person in persons)

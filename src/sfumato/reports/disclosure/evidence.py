@@ -180,15 +180,21 @@ def gathered(
     described = tuple(release for release, _ in paid)
     units = [release.guarantee.unit.protects for release in described]
     _common(units, "privacy units", "Their costs do not add up: write one document for each")
-    if account is not None:
-        _require_account(account, name)
+    if account not in (None, name):
+        raise UsageError(
+            f"account = {shown(account)}",
+            f"the releases were paid for by the account {shown(name)}",
+            "Name that account, or none",
+        )
     charges = _charges(paid)
     # The ledger is verified before it vouches for anything: an edited one could confirm edits.
     head = None if ledger is None else _head(ledger)
     standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
     if book is None or not book.by_curves:
-        _require_one_rule(charges)
+        rules = [charge.rule for charge in charges]
+        remedy = "An account counts in one measure, or by curves: give its ledger"
+        _common(rules, "measures", remedy)
     return Evidence(
         releases=described,
         windows=tuple(windows),
@@ -210,21 +216,6 @@ def _account_and_version(receipts: Sequence[Receipt]) -> tuple[str, str]:
     versions = [receipt.version for receipt in receipts]
     remedy = "Publish all of them with one version, or write one document for each"
     return account, _common(versions, "versions of Sfumato", remedy)
-
-
-def _require_one_rule(charges: Sequence[Charge]) -> None:
-    rules = [charge.rule for charge in charges]
-    _common(rules, "measures", "An account counts in one measure, or by curves: give its ledger")
-
-
-def _require_account(account: str, paid_by: str) -> None:
-    """Refuse releases of another account than the one that was named."""
-    if account != paid_by:
-        raise UsageError(
-            f"account = {shown(account)}",
-            f"the releases were paid for by the account {shown(paid_by)}",
-            "Name that account, or none",
-        )
 
 
 def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
