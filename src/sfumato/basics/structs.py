@@ -42,8 +42,14 @@ else:
         first = cls.__match_args__
         if was_entered(error):
             given = [*zip(first, args, strict=False), *named.items()]
-            tables = [(name, value) for name, value in given if _is_table(value)]
-            return _no_table(cls.__name__, *tables[0]) if tables else None
+            for name, value in given:
+                if _is_table(value):
+                    return ArgumentError(
+                        f"{cls.__name__}({name}=...)",
+                        f"a value of type {type(value).__name__} is not what it takes",
+                        "Give a number, a word or a list; help() says which",
+                    )
+            return None
         fields = msgspec.structs.fields(cls)
         others = [field.name for field in fields if field.name not in first]
         needed = [field.name for field in fields if field.required]
@@ -52,13 +58,6 @@ else:
     def _is_table(value: object) -> bool:
         """Whether a value compares to others by an array: one of numpy, a column or a frame."""
         return hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__")
-
-    def _no_table(called: str, name: str, value: object) -> ArgumentError:
-        return ArgumentError(
-            f"{called}({name}=...)",
-            f"a value of type {type(value).__name__} is not what it takes",
-            "Give a number, a word or a list; help() says which",
-        )
 
     class ExplainedStruct(msgspec.Struct, metaclass=_Explaining):
         """A Struct whose class refuses arguments that do not fit by an ``ArgumentError``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -100,14 +100,16 @@ def choose(
         header_row=header_row,
     )
     named = _columns(universe, columns, file_options(written))
-    given = _Asked(size, query, risk, missing, prior, epsilons)
+    choose_one = partial(
+        _one, size=size, query=query, risk=risk, missing=missing, prior=prior, epsilons=epsilons
+    )
     if named is None:
-        return _one(cast("ArrayLike", universe), given)  # which has no columns
+        return choose_one(cast("ArrayLike", universe))  # which has no columns
     if not named:
         raise UsageError(
             "an empty frame", "it has no columns of numbers", "Give at least one column of numbers"
         )
-    return Choices(tuple(_one(records, given, name) for name, records in named.items()))
+    return Choices(tuple(choose_one(records, name) for name, records in named.items()))
 
 
 def _columns(
@@ -134,32 +136,24 @@ def _columns(
     return {name: named[name] for name in wanted}
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of every column."""
-
-    size: int | None
-    query: QueryName
-    risk: Exactly
-    missing: str
-    prior: Prior
-    epsilons: Epsilons
-
-
-def _one(records: ArrayLike, given: _Asked, name: str | None = None) -> Choice:
-    if given.missing == "drop":
+def _one(
+    records: ArrayLike,
+    name: str | None = None,
+    *,
+    size: int | None,
+    query: QueryName,
+    risk: Exactly,
+    missing: str,
+    prior: Prior,
+    epsilons: Epsilons,
+) -> Choice:
+    """Choose for the records of one column."""
+    if missing == "drop":
         records = _present(records)
-    size = given.size
     if size is None:
         size = max(np.asarray(records).size - 1, 1)
-    chosen = choice.choose(
-        {name: records} if name else records,
-        size,
-        given.query,
-        given.risk,
-        prior=given.prior,
-        epsilons=given.epsilons,
-    )
+    universe = {name: records} if name else records
+    chosen = choice.choose(universe, size, query, risk, prior=prior, epsilons=epsilons)
     return chosen if isinstance(chosen, Choice) else chosen.parts[0]
 
 
