@@ -4,10 +4,9 @@ The floor is found by previews alone: each question states how accurate it would
 ceiling follows from the guarantee. So it holds for every question, and for all of them together,
 whatever noise they add.
 
-In the order of the code: the facts of a window (``Span``); the least cost of several questions, and
-the shares that make each accurate enough (``with_shares``); the window in sentences that can be
-quoted (``explain``), which say what to relax, and by how much, where it is empty; and the window
-itself.
+In the order of the code: the window itself (``Window``); the least cost of several questions, and
+the shares that make each accurate enough (``with_shares``); sentences that can be quoted, which say
+what to relax, and by how much, where the window is empty; and how it is found (``window``).
 """
 
 from __future__ import annotations
@@ -70,8 +69,40 @@ class Part(msgspec.Struct, frozen=True):
     half_widths: tuple[float | None, ...]
 
 
-class Span(ExplainedStruct, frozen=True):
-    """What was found out about a plan; ``Window`` says what each field is."""
+@explained_methods
+class Window(ExplainedStruct, frozen=True, tag="window"):
+    """The costs that are accurate enough and safe enough.
+
+    It is computed from public things only, and spends nothing.
+
+    Attributes
+    ----------
+    plan : Plan
+        The questions, with shares that give each what it needs: publish it at any cost within the
+        window.
+    parts : tuple of Part
+        One a question.
+    unit : Unit
+    risk : Risk
+    worlds : Worlds, int or None
+        For a disclosure risk.
+    floor_cost : PureDP, ApproxDP or ZCDP
+        The least cost at which every question is as accurate as requested; one unit less is not.
+    ceiling_cost : PureDP, ApproxDP or ZCDP
+        The largest cost within the risk.
+    risk_at_floor : float
+        What the risk is at the floor, in its own terms.
+    costs, risks : tuples of float
+        The risk along costs, for the picture.
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> within, risk = sf.Within(20), sf.Risk(advantage="0.1")
+    >>> question = sf.Histogram("age", bins=4)
+    >>> window = sf.window(question, domain=domain, unit=sf.Unit(), accuracy=within, risk=risk)
+    >>> window.feasible, window.floor, window.ceiling
+    (True, 0.146003416, 0.200670695)
+    """
 
     plan: Plan
     parts: tuple[Part, ...]
@@ -109,6 +140,41 @@ class Span(ExplainedStruct, frozen=True):
     def feasible(self) -> bool:
         """Whether some cost is accurate enough and safe enough."""
         return self.kind.level(self.floor_cost) <= self.kind.level(self.ceiling_cost)
+
+    def explain(self) -> str:
+        """Say what the window is and, if it is empty, what to relax and by how much.
+
+        The decision comes first, then what it rests on: a sentence a line.
+        """
+        kind = self.kind
+        lines = _decided(self) if self.feasible else _empty(self)
+        lines += [
+            f"It rests on: {self.plan.title}, for {self.unit}; accuracy is of {self.unit.counted}.",
+            *_floor(self, kind),
+        ]
+        ceiling = named(kind, kind.level(self.ceiling_cost))
+        left = f"{self.risk}{_worlds(self)}"
+        lines += [f"Ceiling: {ceiling} is the largest that leaves {left}."]
+        return "\n".join([*lines, *(_open(self) if self.feasible else [])])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw error and risk along cost, each as a share of what is allowed; return the Axes."""
+        return drawn("risk.draw_window", self, ax)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the ends of the window, and the sentences that explain it."""
+        name = self.kind.letter
+        floor, ceiling = self.ends
+        rows = [
+            (f"Least {name}", f"{floor}: below it, the answer is less accurate than requested"),
+            (f"Largest {name}", f"{ceiling}: above it, the risk is larger than accepted"),
+            ("Feasible", "yes" if self.feasible else "no"),
+        ]
+        sentences = map(line, self.explain().split("\n"))
+        return card(f"Window: {self.plan.title}", facts(rows), *sentences)
 
 
 # --- costs and shares -----------------------------------------------------------------------------
@@ -158,28 +224,14 @@ def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> 
 DIGITS = 4
 
 
-def explain(span: Span) -> str:
-    """The window in sentences, one a line: the decision first, then what it rests on."""
-    kind = span.kind
-    lines = _decided(span) if span.feasible else _empty(span)
-    lines += [
-        f"It rests on: {span.plan.title}, for {span.unit}; accuracy is of {span.unit.counted}.",
-        *_floor(span, kind),
-    ]
-    ceiling = named(kind, kind.level(span.ceiling_cost))
-    left = f"{span.risk}{_worlds(span)}"
-    lines += [f"Ceiling: {ceiling} is the largest that leaves {left}."]
-    return "\n".join([*lines, *(_open(span) if span.feasible else [])])
-
-
-def _floor(span: Span, kind: Kind) -> list[str]:
-    level = named(kind, kind.level(span.floor_cost), up=True)
-    if len(span.parts) == 1:
-        (part,) = span.parts
+def _floor(window: Window, kind: Kind) -> list[str]:
+    level = named(kind, kind.level(window.floor_cost), up=True)
+    if len(window.parts) == 1:
+        (part,) = window.parts
         return [f"Floor: {level} is the least at which {_subject(part)} {part.accuracy}."]
     lines = [f"Floor: {level} is the least at which every question is accurate enough:"]
     needs = {}
-    for part in span.parts:
+    for part in window.parts:
         share = named(kind_of(part.floor), kind.level(part.floor), up=True)
         needs[part.question] = f"{_subject(part)} {part.accuracy}, for {share}"
     for need, questions in _by_text(needs).items():
@@ -218,68 +270,70 @@ def _subject(part: Part) -> str:
     return "the number is" if part.cells == 1 else f"all {part.cells:,} numbers are"
 
 
-def _worlds(span: Span) -> str:
-    if span.worlds is None:
+def _worlds(window: Window) -> str:
+    if window.worlds is None:
         return ""
-    if isinstance(span.worlds, int):
-        return f", of {span.worlds:,} worlds"
-    size = span.worlds.size
-    records = span.worlds.records
+    if isinstance(window.worlds, int):
+        return f", of {window.worlds:,} worlds"
+    size = window.worlds.size
+    records = window.worlds.records
     return f", of the worlds in which {size:,} of {records:,} records are the data"
 
 
-def _decided(span: Span) -> list[str]:
-    kind = span.kind
-    level = named(kind, kind.level(span.floor_cost), up=True)
-    meaning = f"With it, {belief.sentence(span.floor_cost, span.unit)}{_reached(span)}."
-    large = belief.warning(span.floor_cost, span.unit)
+def _decided(window: Window) -> list[str]:
+    kind = window.kind
+    level = named(kind, kind.level(window.floor_cost), up=True)
+    meaning = f"With it, {belief.sentence(window.floor_cost, window.unit)}{_reached(window)}."
+    large = belief.warning(window.floor_cost, window.unit)
     return [f"Decision: {level}, the safest that is accurate enough. {large or meaning}"]
 
 
-def _open(span: Span) -> list[str]:
-    kind = span.kind
-    floor, ceiling = span.ends
+def _open(window: Window) -> list[str]:
+    kind = window.kind
+    floor, ceiling = window.ends
     lines = [
         f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough."
     ]
-    for part in span.parts:
+    for part in window.parts:
         if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
             width = f"+-{_up(part.at_ceiling)}"
             lines += [f"  Not all of it: at the ceiling, {part.question} is within {width} only."]
     return lines
 
 
-def _reached(span: Span) -> str:
+def _reached(window: Window) -> str:
     """Return what the risk is at the floor, unless the sentence before it says it."""
-    if span.risk.prior == belief.PRIOR:
+    if window.risk.prior == belief.PRIOR:
         return ""
-    return f", and {span.risk.what} is at most {_up(span.risk_at_floor)}"
+    return f", and {window.risk.what} is at most {_up(window.risk_at_floor)}"
 
 
-def _empty(span: Span) -> list[str]:
+def _empty(window: Window) -> list[str]:
     """Return every single thing that would open the window."""
-    kind = span.kind
-    floor = named(kind, kind.level(span.floor_cost), up=True)
-    ceiling = named(kind, kind.level(span.ceiling_cost))
+    kind = window.kind
+    floor = named(kind, kind.level(window.floor_cost), up=True)
+    ceiling = named(kind, kind.level(window.ceiling_cost))
     lines = [
         "Decision: none. What is accurate enough is not safe enough, until one of these is relaxed:"
     ]
     relaxed = {
         part.question: f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}"
-        for part in span.parts
+        for part in window.parts
         if part.at_ceiling is not None
     }
     wider = [
-        f"{width} for {_listed(questions)}" if len(span.parts) > 1 else width
+        f"{width} for {_listed(questions)}" if len(window.parts) > 1 else width
         for width, questions in _by_text(relaxed).items()
     ]
     if wider:
         lines += [f"  accuracy: {'; '.join(wider)}, at {ceiling};"]
-    if all(part.accuracy.simultaneous and _met_alone(part) for part in span.parts):
+    if all(part.accuracy.simultaneous and _met_alone(part) for part in window.parts):
         lines += ["  confidence: each number by itself instead of all at once, at the same cost;"]
-    lines += [f"  risk: {_up(span.risk_at_floor)} instead of {span.risk.limit:.6g}, at {floor};"]
-    if span.unit.rows_per_person > 1:
-        limit = f"{span.unit.rows_per_person:,}"
+    lines += [
+        f"  risk: {_up(window.risk_at_floor)} instead of {window.risk.limit:.6g}, at {floor};"
+    ]
+    if window.unit.rows_per_person > 1:
+        limit = f"{window.unit.rows_per_person:,}"
         lines += [f"  the unit: fewer rows per person than {limit}; noise grows with them."]
     return [*lines[:-1], lines[-1].rstrip(";.") + "."]
 
@@ -300,65 +354,6 @@ def _up(value: float) -> str:
 POINTS = 49  # of the curves in the picture
 MOST_WORLDS = 10**300  # whose probabilities are doubles
 BEYOND = 8  # how far the picture goes below and above the window
-
-
-@explained_methods
-class Window(Span, frozen=True, tag="window"):
-    """The costs that are accurate enough and safe enough.
-
-    It is computed from public things only, and spends nothing.
-
-    Attributes
-    ----------
-    plan : Plan
-        The questions, with shares that give each what it needs: publish it at any cost within the
-        window.
-    parts : tuple of Part
-        One a question.
-    unit : Unit
-    risk : Risk
-    worlds : Worlds, int or None
-        For a disclosure risk.
-    floor_cost : PureDP, ApproxDP or ZCDP
-        The least cost at which every question is as accurate as requested; one unit less is not.
-    ceiling_cost : PureDP, ApproxDP or ZCDP
-        The largest cost within the risk.
-    risk_at_floor : float
-        What the risk is at the floor, in its own terms.
-    costs, risks : tuples of float
-        The risk along costs, for the picture.
-
-    >>> import sfumato as sf
-    >>> domain = sf.Domain(age=sf.Interval(0, 100))
-    >>> within, risk = sf.Within(20), sf.Risk(advantage="0.1")
-    >>> question = sf.Histogram("age", bins=4)
-    >>> window = sf.window(question, domain=domain, unit=sf.Unit(), accuracy=within, risk=risk)
-    >>> window.feasible, window.floor, window.ceiling
-    (True, 0.146003416, 0.200670695)
-    """
-
-    def explain(self) -> str:
-        """Say what the window is and, if it is empty, what to relax and by how much."""
-        return explain(self)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw error and risk along cost, each as a share of what is allowed; return the Axes."""
-        return drawn("risk.draw_window", self, ax)
-
-    def __str__(self) -> str:
-        return self.explain()
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the ends of the window, and the sentences that explain it."""
-        name = self.kind.letter
-        floor, ceiling = self.ends
-        rows = [
-            (f"Least {name}", f"{floor}: below it, the answer is less accurate than requested"),
-            (f"Largest {name}", f"{ceiling}: above it, the risk is larger than accepted"),
-            ("Feasible", "yes" if self.feasible else "no"),
-        ]
-        sentences = map(line, self.explain().split("\n"))
-        return card(f"Window: {self.plan.title}", facts(rows), *sentences)
 
 
 @explained
