@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from sfumato.answers import Estimate
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import counts_of, limit_note
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis

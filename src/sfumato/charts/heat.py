@@ -14,7 +14,7 @@ from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import Table, merge, runs
 from sfumato.domain import LatticeAxis
-from sfumato.mechanisms.bounded_noise import CountLaw
+from sfumato.mechanisms import CountLaw
 from sfumato.privacy import Guarantee
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up

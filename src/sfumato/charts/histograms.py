@@ -28,8 +28,7 @@ from sfumato.charts.scales import (
     sum_out,
 )
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
-from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.mechanisms import CountLaw, KeyLaw
 from sfumato.privacy import Guarantee
 from sfumato.questions.histogram.release import CountsTable
 

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from sfumato.answers import Panels
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import style
 from sfumato.local.bpm import BPM, centre_reports
 from sfumato.local.constants import unit_ball

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from sfumato.answers import Panels
-from sfumato.basics.numbers import Array
+from sfumato.basics import Array
 from sfumato.charts import style
 from sfumato.risk import Choice
 from sfumato.risk.window import Window

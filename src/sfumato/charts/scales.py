@@ -28,7 +28,7 @@ from sfumato.basics import Array, sidak
 from sfumato.charts import style
 from sfumato.charts.style import plain, short, thin
 from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, LabelAxis, LatticeAxis
-from sfumato.mechanisms.bounded_noise import CountLaw
+from sfumato.mechanisms import CountLaw
 from sfumato.privacy import Guarantee, Unit
 
 # --- axes -----------------------------------------------------------------------------------------
