@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from sfumato.answers import Estimate
 from sfumato.basics import Array
@@ -36,7 +34,9 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
         ax.stairs(values[place][kept], edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
     _dress(ax, axes[along], edges, counts_of(people.guarantee.unit))
     note = f"{left_out} {limit_note(people.guarantee)}".strip()
-    _legend(ax, names, value_count=values.size, note=note)
+    every = f"95% for all {values.size:,} at once"
+    keys = style.band_keys("95% interval of each total", every, names)
+    style.legend(ax, keys, note, columns=4 if names else 2)
     return ax
 
 
@@ -92,20 +92,3 @@ def _dress(ax: Axes, axis: LatticeAxis, edges: Array, what: str) -> None:
         scales.slots(ax.xaxis, bins, room, np.arange(bins.size), 0)
         return
     scales.value_axis(ax.xaxis, bins)
-
-
-def _legend(ax: Axes, names: list[str], value_count: int, note: str) -> None:
-    """Name the lines and the bands."""
-    single = "95% interval of each total"
-    if names:
-        keys: list[Line2D | Patch] = [
-            Line2D([], [], color=colour, label=name)
-            for colour, name in zip(style.SERIES, names, strict=False)
-        ]
-        keys.append(Patch(facecolor=style.MUTED, alpha=0.3, label=single))
-    else:
-        keys = [
-            Patch(facecolor=style.BASE, alpha=0.4, label=single),
-            Patch(facecolor=style.BASE, alpha=0.14, label=f"95% for all {value_count:,} at once"),
-        ]
-    style.legend(ax, keys, note, columns=4 if names else 2)

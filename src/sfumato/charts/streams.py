@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from sfumato.basics import Array
@@ -58,7 +56,8 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     above.set_ylabel(_name_of_totals(release), parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
-    keys = _keys(names)
+    lines = [style.plain(name) for name in names] if len(names) > 1 else ()
+    keys = style.band_keys("95% interval of each total", "95% for all steps at once", lines)
     if is_cut:
         keys.append(style.cut_key())
     style.legend(above, keys, _note(people))
@@ -134,25 +133,6 @@ def _line_with_bands(
                 label=label,
             )
     ax.plot(x, totals, color=colour, linewidth=1.3)
-
-
-def _keys(names: list[str]) -> list[Artist]:
-    single = "95% interval of each total"
-    every = "95% for all steps at once"
-    if len(names) <= 1:
-        return [
-            Patch(facecolor=style.BASE, alpha=0.4, label=single),
-            Patch(facecolor=style.BASE, alpha=0.14, label=every),
-        ]
-    lines = [
-        Line2D([], [], color=colour, label=style.plain(name))
-        for colour, name in zip(style.SERIES, names, strict=False)
-    ]
-    return [
-        *lines,
-        Patch(facecolor=style.INK, alpha=0.3, label=single),
-        Patch(facecolor=style.INK, alpha=0.14, label=every),
-    ]
 
 
 def _times(ax: Axes, events: Sequence[str]) -> Array:

@@ -394,17 +394,26 @@ def interval_keys(cells: int, band: bool) -> list[Artist]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
     single = "95% interval of each count"
     every = f"95% for all {cells:,} at once"
-    if band:
-        keys: list[Artist] = [
+    lines: list[Artist] = [
+        Line2D([], [], color=INK, linewidth=width, label=label)
+        for width, label in ((2.2, single), (0.8, every))
+    ]
+    keys = band_keys(single, every) if band else lines
+    return keys if cells > 1 else keys[:1]
+
+
+def band_keys(single: str, every: str, names: Sequence[str] = ()) -> list[Artist]:
+    """Legend entries of bands around a line; of several lines, which have names, one band each."""
+    if not names:
+        return [
             Patch(facecolor=BASE, alpha=0.4, label=single),
             Patch(facecolor=BASE, alpha=0.14, label=every),
         ]
-    else:
-        keys = [
-            Line2D([], [], color=INK, linewidth=width, label=label)
-            for width, label in ((2.2, single), (0.8, every))
-        ]
-    return keys if cells > 1 else keys[:1]
+    lines = [
+        Line2D([], [], color=colour, label=name)
+        for colour, name in zip(SERIES, names, strict=False)
+    ]
+    return [*lines, Patch(facecolor=MUTED, alpha=0.3, label=single)]
 
 
 CUT_SIZE = 5
