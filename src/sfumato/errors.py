@@ -57,7 +57,7 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(c) if steers(c) else c for c in text)
+    return "".join(c.encode("unicode_escape").decode("ascii") if steers(c) else c for c in text)
 
 
 def steers(character: str) -> bool:
@@ -81,10 +81,6 @@ def without_passwords(text: str) -> str:
     if "@" not in text and "=" not in text:
         return text
     return _PASSWORD.sub(r"\1...", _CREDENTIALS.sub(r"\1\2...@", text))
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def shown(value: object) -> str:

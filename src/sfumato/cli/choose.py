@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -42,15 +43,9 @@ from sfumato.risk.window import Window, window
 
 PRIOR = "0.01"
 POSTERIOR = "0.05"
-COLUMNS = {
-    "column": "column",
-    "query": "query",
-    "epsilon": "quoted",
-    "loose bound": "quoted_loose",
-    "records": "records",
-    "published": "size",
-}
-"""What the columns of the table show, by the fields of a choice; behind them the advantage."""
+HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
+FIGURES = attrgetter("column", "query", "quoted", "quoted_loose", "records", "size")
+"""What the columns of the table show of a choice; behind them stands the advantage."""
 
 
 class UniverseSettings(msgspec.Struct, frozen=True):
@@ -424,12 +419,9 @@ def _show(choices: Choices) -> None:
             f"Do not use an epsilon above {belief.LARGE}: it protects hardly anyone. "
             f"Here that is {', '.join(large)}."
         )
-    rows = [
-        [*(getattr(part, field) for field in COLUMNS.values()), f"{part.advantage:.3f}"]
-        for part in parts
-    ]
+    rows = [[*FIGURES(part), f"{part.advantage:.3f}"] for part in parts]
     title = f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}"
-    table([*COLUMNS, "advantage"], rows, title)
+    table(HEADS, rows, title)
     _wrap("Advantage: what a membership test of one person can reach at that epsilon.")
     for part in parts[:ROWS_SHOWN]:
         if part.worst is not None:

@@ -9,6 +9,7 @@ import importlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -345,12 +346,14 @@ def _parameters(context: click.Context | None) -> list[click.Parameter]:
 
 
 def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str) -> UsageError:
-    parameters = _parameters(error.ctx)
-    flags = [flag for parameter in parameters for flag in parameter.opts if flag.startswith("-")]
+    # Options have their hyphens, arguments none.
+    known = list(chain.from_iterable(parameter.opts for parameter in _parameters(error.ctx)))
+    flags = [name for name in known if name.startswith("-")]
     name = error.option_name
     # click reads -epsilon as -e and what follows it.
+    one_hyphen = re.compile(rf"(?!--){re.escape(name)}[A-Za-z]")
     for word in args:
-        if re.match(rf"{re.escape(name)}[A-Za-z]", word) and not word.startswith("--"):
+        if one_hyphen.match(word):
             long = f"-{word.partition('=')[0]}"
             near = long if long in flags else "--epsilon"
             return UsageError(
@@ -369,7 +372,7 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
             f"Write {IN_A_PLAN[name]} in the plan",
         )
     argument = name[2:].upper()
-    if any(parameter.opts == [name[2:]] for parameter in parameters):
+    if name[2:] in known:
         return UsageError(
             f"{command} {name}",
             f"{argument} stands alone in this command",

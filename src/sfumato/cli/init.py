@@ -206,15 +206,13 @@ def date_bins(axis: Axis) -> str:
         return ""
     if days <= MOST_WEEKS_IN_DAYS:
         return WEEKS
-    is_by_month = days <= MOST_MONTHS_IN_DAYS
-    firsts = (
-        datetime.date(year, month, 1)
-        for year in range(first.year, end.year + 1)
-        for month in (range(1, 13) if is_by_month else [1])
-    )
-    edges = [first, *(day for day in firsts if first < day < end), end]
-    lines = _edge_lines([day.isoformat() for day in edges], DATES_PER_LINE)
-    return DATE_BINS.format(each="month" if is_by_month else "year", edges=lines)
+    n_months = 1 if days <= MOST_MONTHS_IN_DAYS else 12
+    months = range(12 * first.year, 12 * (end.year + 1), n_months)
+    starts = (datetime.date(month // 12, month % 12 + 1, 1) for month in months)
+    between = [day for day in starts if first < day < end]
+    edges = [day.isoformat() for day in (first, *between, end)]
+    each = {1: "month", 12: "year"}[n_months]
+    return DATE_BINS.format(each=each, edges=_edge_lines(edges, DATES_PER_LINE))
 
 
 # --- sfumato init ---------------------------------------------------------------------------------
@@ -518,9 +516,10 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
             if name in SPANS and (axis := axes.get(name)) is not None:
                 # Whoever writes month=date, or month=1..12, wants months of a column of dates.
                 labels = axis.all_labels if isinstance(axis, Listed) else ()
-                column = labels[0] if len(labels) == 1 and labels[0] in columns else "COLUMN"
-                months = f"{name}={name}:{column}:{SPANS[name]}"
-                refusal.remedy = f"For {name}s of a column of dates write {months}"
+                column = next((label for label in labels[:1] if label in columns), "COLUMN")
+                refusal.remedy = (
+                    f"For {name}s of a column of dates write {name}={name}:{column}:{SPANS[name]}"
+                )
             raise refusal
 
 

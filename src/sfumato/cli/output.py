@@ -215,7 +215,7 @@ def _column_texts(column: Sequence[object], kind: Kind) -> list[str]:
         printable(value) if isinstance(value, str) else printable(cell(value, kind))
         for value in column
     ]
-    if not all(value is None or isinstance(value, float) for value in column):
+    if not all(isinstance(value, float | None) for value in column):
         return texts
     decimals = [len(text.partition(".")[2]) for text in texts]
     if "e" in "".join(texts) or not any(decimals):
@@ -241,7 +241,14 @@ def show_releases(
     ``frame_of`` makes the table that is printed of each.
     """
     if as_json:
-        emit_json([_plain(release, frame_of) for release in releases])
+        # As it is saved, and in addition its table by columns and its accuracy.
+        emit_json(
+            [
+                msgspec.json.decode(to_bytes(release))
+                | {"table": frame_of(release).to_pydict(), "accuracy": accuracy_sentence(release)}
+                for release in releases
+            ]
+        )
         return
     _show_answers(releases, frame_of)
     receipt = releases[0].receipt
@@ -349,12 +356,6 @@ def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
         # Its eleven columns of numbers do not fit on a terminal.
         return intervals_in_words(frame, shares=["kept"])
     return frame
-
-
-def _plain(release: Release, frame_of: FrameOf) -> dict[str, object]:
-    """A release as JSON: as it is saved, and in addition its table by columns and its accuracy."""
-    saved: dict[str, object] = msgspec.json.decode(to_bytes(release))
-    return saved | {"table": frame_of(release).to_pydict(), "accuracy": accuracy_sentence(release)}
 
 
 @contextmanager

@@ -271,7 +271,8 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
         try:
-            axes[name] = _axis(name, values)
+            forms = ((re.fullmatch(form, values, re.DOTALL), build) for form, build in AXIS_FORMS)
+            axes[name] = next(build(name, match.groupdict()) for match, build in forms if match)
         except UsageError as error:
             # The domain speaks of its own classes; here one types text.
             option = f"--axis {shown(f'{name}={values}')}"
@@ -290,11 +291,6 @@ def _named(text: str) -> tuple[str, str]:
             f"Write {meant(text) or form}",
         )
     return name, values
-
-
-def _axis(name: str, values: str) -> Axis:
-    matches = ((re.fullmatch(form, values, re.DOTALL), build) for form, build in AXIS_FORMS)
-    return next(build(name, match.groupdict()) for match, build in matches if match)
 
 
 def _remedy(error: UsageError, name: str, values: str) -> str:

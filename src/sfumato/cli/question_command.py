@@ -102,6 +102,12 @@ class Form:
     hint: str = ""
     gather: Callable[[tuple[str, ...]], object] | None = None
 
+    def gathered(self, _: object, __: object, texts: tuple[str, ...]) -> object:
+        """Make one value of a repeated option; one that is left out has none."""
+        if self.gather is None:
+            return tuple(chain.from_iterable(texts)) or None
+        return self.gather(texts) if texts else None
+
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
     """What a command says and takes.
@@ -221,17 +227,20 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
     axis_kind : type or None
         Which axes it is about. None: all kinds.
     """
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
     texts = {
-        field.name
-        for field in msgspec.structs.fields(kind)
+        name
+        for name, field in fields.items()
         if (form := form_of(type_info(field.type))) is not None and form.reads is click.STRING
     }
+    # Whether it cannot be asked without the name of a column of numbers.
+    names_value = VALUE_FIELD in texts and fields[VALUE_FIELD].required
 
     def ask(settings: PublishSettings, given: Fields) -> None:
         domain = settings.table.domain()
         # An axis that another option names, such as --by, is not what the question is about.
         named = {axis for field in texts & given.keys() for axis in _as_tuple(given[field])}
-        if _names_value(kind) and VALUE_FIELD not in given:
+        if names_value and VALUE_FIELD not in given:
             value = _value_axis(kind, settings.table.subject(domain, Interval), domain, named)
             given = given | {VALUE_FIELD: value}
             named.add(value)
@@ -240,13 +249,6 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
         publish(settings, domain, made(kind, given | _axis_field(kind, subject)))
 
     return ask
-
-
-def _names_value(kind: type[AnyQuestion]) -> bool:
-    """Whether a question cannot be asked without the name of a column of numbers."""
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    field = fields.get(VALUE_FIELD)
-    return field is not None and field.required and _form_of_field(field, "").reads is click.STRING
 
 
 def _value_axis(
@@ -415,11 +417,7 @@ def _option(
         option_name = f"{option_name}/--no-{option_name[2:]}"
     repeated: dict[str, object] = {}
     if form.several or form.gather is not None:
-        # The lists of a repeated option are joined.
-        gather = form.gather or (lambda lists: tuple(chain.from_iterable(lists)))
-        # An option that is left out has no value.
-        taken = {"callback": lambda _, __, texts: gather(texts) if texts else None}
-        repeated = {"multiple": True, "default": (), **taken}
+        repeated = {"multiple": True, "default": (), "callback": form.gathered}
     return GroupedOption(
         [option_name, name],
         group=QUESTION,

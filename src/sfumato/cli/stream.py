@@ -269,21 +269,18 @@ class StreamInput:
         self.follow = follow
         # The clock is read once, before any row: a step that ends later may lack rows.
         if until is not None:
-            self.n_over = self._index_of(until) + 1
+            index = None if calendar is None else calendar.place(until)
+            if index is None:
+                raise UsageError(
+                    f"--until {until}",
+                    "it is no step of a calendar",
+                    "Give --from and --to, or --steps, and one of these steps",
+                )
+            self.n_over = index + 1
         elif calendar is None or columns is None:
             self.n_over = 0
         else:
             self.n_over = calendar.over(dt.datetime.now())
-
-    def _index_of(self, until: str) -> int:
-        index = None if self.calendar is None else self.calendar.place(until)
-        if index is None:
-            raise UsageError(
-                f"--until {until}",
-                "it is no step of a calendar",
-                "Give --from and --to, or --steps, and one of these steps",
-            )
-        return index
 
     def arrivals(self, stop: StopRequest, *, sums: bool, first: int) -> Iterator[Arrival]:
         """Steps as they are read, without those of a calendar that are not over yet.

@@ -184,7 +184,9 @@ class LeftOut:
         ledger = self._account.ledger
         for entry in ledger.log(self._account.name, after=self._last_seen):
             self._last_seen = entry.sequence
-            if entry.kind == "reserve" and _may_be_about_persons(entry.note):
+            # The note of a long plan is cut, and may have named the question.
+            is_about = ABOUT_PERSONS in entry.note or len(entry.note) >= LONGEST_NOTE
+            if entry.kind == "reserve" and is_about:
                 self._charged[entry.key] = entry
             elif entry.kind == "store" and entry.key in self._charged:
                 charge = self._charged[entry.key]
@@ -204,12 +206,6 @@ class LeftOut:
             for release in answers
             if isinstance(release, PersonsRelease) and release.unit.uncalled.of_all_rows == persons
         ]
-
-
-def _may_be_about_persons(note: str) -> bool:
-    """Tell whether a charge of this note may be for an answer about persons."""
-    # The note of a long plan is cut, and may have named the question.
-    return len(note) >= LONGEST_NOTE or ABOUT_PERSONS in note
 
 
 def _is_about(release: PersonsRelease, limit: str, cells: Lattice | None) -> bool:

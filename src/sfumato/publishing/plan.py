@@ -258,7 +258,7 @@ _PLAIN = Histogram("x")
 
 
 def family_of(
-    histograms: Sequence[Histogram], domain: Domain, weights: Sequence[float] | None
+    histograms: Sequence[Histogram], domain: Domain, weights: Sequence[float]
 ) -> tables.Tables:
     """Make the histograms one question.
 
@@ -266,7 +266,7 @@ def family_of(
     ----------
     histograms : sequence of Histogram
     domain : Domain
-    weights : sequence of float, or None
+    weights : sequence of float
         How much the errors of each matter.
 
     Raises
@@ -289,7 +289,7 @@ def family_of(
         [list(named_axes(histogram.axes)) for histogram in histograms],
         bins=bins or None,
         width=widths_alone or None,
-        weights=None if weights is None or len(set(weights)) == 1 else list(weights),
+        weights=None if len(set(weights)) == 1 else list(weights),
         heading=_heading(histograms),
         measured_in=_units(histograms, domain) or UNSET,
         label_names=names or UNSET,
@@ -450,12 +450,6 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             if given is not msgspec.UNSET:
                 settled = msgspec.UNSET if given is None else read(given, self.questions)
                 msgspec.structs.force_setattr(self, name, settled)
-        self._check_shares()
-        if self.adds_up is True:
-            histograms_of(self.questions)
-
-    def _check_shares(self) -> None:
-        """Refuse shares beside what picks them."""
         for name in ("accuracy", "weights", "minimise"):
             if self.shares is not None and getattr(self, name) is not msgspec.UNSET:
                 raise UsageError(
@@ -463,6 +457,8 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
                     "each of them says how the cost is divided",
                     "Leave one of them out",
                 )
+        if self.adds_up is True:
+            histograms_of(self.questions)
 
     def costs(self, cost: CentralMeasure) -> list[CentralMeasure]:
         """What each question may spend by the stated shares, or equal ones; together, the cost.

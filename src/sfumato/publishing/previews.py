@@ -7,7 +7,7 @@ end checks a table as questions would read it: that has no cost, and spends noth
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, overload
 
@@ -70,19 +70,17 @@ class PlanPreviews(tuple[Preview, ...]):
         if len(self) < 2:
             return list(map(str, self))
         common = common_cost([preview.cost for preview in self])
-        groups = [(places, self._shared(places)) for places in self._of_one_unit()]
-        texts = {at: self._own(at, common, shared) for places, shared in groups for at in places}
-        answers = [texts[at] for at in range(len(self))]
-        if len(groups) > 1:
-            answers = [f"{number}. {text}" for number, text in enumerate(answers, 1)]
-        return answers + [self._in_common(places, common, shared) for places, shared in groups]
-
-    def _of_one_unit(self) -> Collection[list[int]]:
-        """Return the places of the previews, those of one unit together."""
-        groups: dict[Unit, list[int]] = {}
+        places_of_unit: dict[Unit, list[int]] = {}
         for at, preview in enumerate(self):
-            groups.setdefault(preview.unit, []).append(at)
-        return groups.values()
+            places_of_unit.setdefault(preview.unit, []).append(at)
+        texts: dict[int, str] = {}
+        in_common = []
+        for places in places_of_unit.values():
+            shared = self._shared(places)
+            texts |= {at: self._own(at, common, shared) for at in places}
+            in_common.append(self._in_common(places, common, shared))
+        number = "{}. " if len(in_common) > 1 else ""
+        return [*(number.format(at + 1) + texts[at] for at in sorted(texts)), *in_common]
 
     def _own(self, at: int, common: CommonCost | None, shared: Sequence[str]) -> str:
         """Write what is true of one preview and not of all of its unit."""
