@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from sfumato.basics import float_of_text, fraction, positive, whole_of_text
@@ -509,27 +509,3 @@ def parse_allocation(text: str) -> str | tuple[str, ...]:
     """
     parts = tuple(part.strip() for part in text.split(","))
     return text.strip() if len(parts) == 1 else parts
-
-
-def parse_captions(
-    heading: str | None, measured_in: str | None, label_names: Sequence[str]
-) -> dict[str, object]:
-    """Read --heading, --measured-in and --label-name as fields of a question.
-
-    >>> parse_captions("Delays", None, ["WN=Southwest"])
-    {'heading': 'Delays', 'label_names': {'WN': 'Southwest'}}
-    """
-    named = dict(map(_label_name, label_names))
-    given = {"heading": heading, "measured_in": measured_in, "label_names": named}
-    return {name: words for name, words in given.items() if words}
-
-
-def _label_name(text: str) -> tuple[str, str]:
-    label, sign, name = text.partition("=")
-    if not (label and sign and name):
-        raise UsageError(
-            f"--label-name {text}",
-            "it names no label, or gives it no name",
-            "Write --label-name WN=Southwest",
-        )
-    return label, name

@@ -22,7 +22,7 @@ from sfumato.answers import AnyQuestion, Question, Release, answer_of, from_plai
 from sfumato.basics import file_name, is_folder, made_folder, several
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
-from sfumato.cli.parsing import parse_axes, parse_captions, parse_where
+from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data import Source, source
 from sfumato.data.options import NOTHING_STATED, StatedOptions
@@ -331,7 +331,18 @@ class PaidSettings(msgspec.Struct, frozen=True):
 
     def captions(self) -> dict[str, object]:
         """The question's words for people, as its fields."""
-        return parse_captions(self.heading, self.measured_in, self.label_name)
+        names = {}
+        for text in self.label_name:
+            label, _, name = text.partition("=")
+            if not label or not name:
+                raise UsageError(
+                    f"--label-name {text}",
+                    "it names no label, or gives it no name",
+                    "Write --label-name WN=Southwest",
+                )
+            names[label] = name
+        given = {"heading": self.heading, "measured_in": self.measured_in, "label_names": names}
+        return {field: words for field, words in given.items() if words}
 
 
 class PublishSettings(msgspec.Struct, frozen=True):
