@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -57,6 +57,9 @@ else:
 
 
 # --- arguments ------------------------------------------------------------------------------------
+
+
+P = ParamSpec("P")
 
 
 class CostOptions(TypedDict, total=False):
@@ -129,19 +132,20 @@ def check_stored(key: object, *, fresh: bool, stored: bool) -> None:
 
 def check_progress(progress: object) -> None:
     """Refuse what cannot be called."""
-    if progress is not None and not _takes_two(progress):
-        is_function = callable(progress)
-        raise UsageError(
-            "progress" if is_function else f"progress = {type(progress).__name__}",
-            "it does not take two arguments" if is_function else "it cannot be called",
-            "Give a function of rows done and rows in all",
-        )
+    is_function = callable(progress)
+    if progress is None or (callable(progress) and _takes_two(progress)):
+        return
+    raise UsageError(
+        "progress" if is_function else f"progress = {type(progress).__name__}",
+        "it does not take two arguments" if is_function else "it cannot be called",
+        "Give a function of rows done and rows in all",
+    )
 
 
-def _takes_two(function: object) -> bool:
-    """Whether something can be called with two arguments; a function that does not say so may."""
+def _takes_two(function: Callable[P, object]) -> bool:
+    """Whether a function can be called with two arguments; one that does not say so may."""
     try:
-        inspect.signature(cast("Callable[..., object]", function)).bind(0, None)
+        inspect.signature(function).bind(0, None)
     except TypeError:
         return False
     except ValueError:  # a function of C without a signature
