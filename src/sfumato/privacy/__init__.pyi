@@ -25,8 +25,12 @@ from .curves import worst_event as worst_event
 from .guarantee import EXACT as EXACT
 from .guarantee import Guarantee as Guarantee
 from .guarantee import Proof as Proof
+from .guarantee import asked_rows as asked_rows
 from .guarantee import assumptions_of as assumptions_of
+from .guarantee import counted_rows as counted_rows
 from .guarantee import fill_docstring as fill_docstring
+from .guarantee import not_counted as not_counted
+from .guarantee import scope as scope
 from .guarantee import with_person_called as with_person_called
 from .limits import Limits as Limits
 from .limits import StackedNorm as StackedNorm
@@ -61,10 +65,6 @@ from .measures import stated_total as stated_total
 from .measures import total_of as total_of
 from .measures import without_delta as without_delta
 from .measures import zcdp_to_approx as zcdp_to_approx
-from .rows_counted import asked_rows as asked_rows
-from .rows_counted import counted_rows as counted_rows
-from .rows_counted import not_counted as not_counted
-from .rows_counted import scope as scope
 from .unit import MOST_ROWS as MOST_ROWS
 from .unit import Neighbours as Neighbours
 from .unit import Unit as Unit
