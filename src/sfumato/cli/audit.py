@@ -87,8 +87,7 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
         _show(findings)
         talk(sentence(findings))
     if only is None:
-        for refusal in refused.values():
-            talk(f"Left out: {refusal}")
+        talk(*(f"Left out: {refusal}" for refusal in refused.values()))
     talk(*said)
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 

@@ -302,10 +302,8 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         emit_json(table_of_sums)
     else:
         table(list(TABLE_COLUMNS), table_of_sums.lines(), "Sums of squares, over epsilon and L")
-        for fact in table_of_sums.facts():
-            talk(fact)
-    talk("These figures are not private: they were computed from true rows.")
-    talk(*said)
+        talk(*table_of_sums.facts())
+    talk("These figures are not private: they were computed from true rows.", *said)
 
 
 def _rehearse(
@@ -328,15 +326,15 @@ def _rehearse(
     losses = _losses(points, collector.points(), decoded, clusters, seed)
     figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
     show_clusters(decoded, domain, as_json, figures)
-    talk(str(mechanism))
     best = losses["true rows"]
     talk(
+        str(mechanism),
         "Sum of squares beyond that of k-means on the true rows: "
         f"decoded {_excess(losses['reports, decoded'], best)}, "
-        f"k-means on the reports {_excess(losses['reports, k-means'], best)}."
+        f"k-means on the reports {_excess(losses['reports, k-means'], best)}.",
+        "These three figures are not private: they were computed from true rows.",
+        *said,
     )
-    talk("These three figures are not private: they were computed from true rows.")
-    talk(*said)
 
 
 def _losses(

@@ -233,7 +233,7 @@ def show_releases(
     releases: Sequence[Release],
     *,
     as_json: bool,
-    charged: str | None = None,
+    charged: str,
     frame_of: FrameOf = to_frame,
 ) -> None:
     """Print releases. Files of them are written before: see ``AnswerFiles``.
@@ -259,8 +259,7 @@ def show_releases(
         )
         if receipt.picked:
             talk(f"Picked: {receipt.picked}")
-    if charged is not None:
-        talk(charged)
+    talk(charged)
 
 
 def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
@@ -269,11 +268,9 @@ def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
         _show_release(release, frame_of, named=len(releases) > 1)
     counted = [release.guarantee.counted for release in releases]
     # One sentence about all answers needs no subject.
-    for text in counted[:1] if len(set(counted)) == 1 else said_once(counted):
-        talk(text)
+    talk(*(counted[:1] if len(set(counted)) == 1 else said_once(counted)))
     # The cost in a guarantee is that of each answer, not of all together.
-    for text in _guaranteed([release.guarantee for release in releases]):
-        talk(text)
+    talk(*_guaranteed([release.guarantee for release in releases]))
 
 
 def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
@@ -322,9 +319,8 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
         kinds = list(map(member.kind_of_column, frame.column_names))
         table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
     about = f"{printable(release.heading)}: " if named else ""
-    for fact in release.facts:
-        talk(f"{about}{fact}")
-    talk(f"{about}{accuracy_sentence(release) or 'It states no accuracy.'}")
+    accuracy = accuracy_sentence(release) or "It states no accuracy."
+    talk(*(f"{about}{said}" for said in (*release.facts, accuracy)))
     for remark in _of_bins(release):
         # Others begin with the name of a column, which is written as it is.
         talk(f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}.")
@@ -359,7 +355,7 @@ def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
 
 
 @contextmanager
-def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None]]:
+def scanning() -> Iterator[Callable[[int, int | None], None]]:
     """A progress bar for a scan that takes longer than a second; on a terminal only.
 
     Yields
@@ -374,7 +370,7 @@ def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None
         if not bars and sys.stderr.isatty() and time.monotonic() - started > BAR_DELAY:
             bars.append(_bar())
             bars[0].start()
-            bars[0].add_task(what, total=total, rate="")
+            bars[0].add_task("Reading", total=total, rate="")
         for bar in bars:
             rate = f"{done / (time.monotonic() - started):,.0f} rows/s"
             bar.update(bar.task_ids[0], completed=done, total=total, rate=rate)

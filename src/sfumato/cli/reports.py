@@ -162,9 +162,13 @@ def disclose(
     if not written.verified:
         talk("The releases were not verified: give --ledger.")
     if written.missing:
-        talk("Left for you to write:")
-    for place, what in written.missing.items():
-        talk(f"  {place.rpartition('.')[2]}: {what.removeprefix('TODO: ')}")
+        talk(
+            "Left for you to write:",
+            *(
+                f"  {place.rpartition('.')[2]}: {what.removeprefix('TODO: ')}"
+                for place, what in written.missing.items()
+            ),
+        )
 
 
 def _findings(path: Path) -> list[Finding]:
@@ -284,7 +288,6 @@ def demo(out: Path, as_json: bool) -> None:
             }
         )
         return
-    for release in result.releases:
-        talk(f"{release.heading}: {accuracy_sentence(release)}")
-    talk(f"Ledger: {result.ledger}")
+    accuracies = [f"{answer.heading}: {accuracy_sentence(answer)}" for answer in result.releases]
+    talk(*accuracies, f"Ledger: {result.ledger}")
     say(f"Report: {result.report.resolve()}")

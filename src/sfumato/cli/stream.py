@@ -606,8 +606,10 @@ def _say_what_was_published(opened: Stream, source: StreamInput, *, stopped: boo
         )
     guarantee = opened.history().guarantee
     done = "Stopped" if stopped else "Done"
-    talk(f"{done} after step {opened.step:,}{_of(opened.horizon)}. {guarantee.sentence()}")
-    talk(guarantee.counted)
+    talk(
+        f"{done} after step {opened.step:,}{_of(opened.horizon)}. {guarantee.sentence()}",
+        guarantee.counted,
+    )
     if stopped:
         talk("The same command goes on from here.")
 

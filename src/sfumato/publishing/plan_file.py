@@ -59,7 +59,11 @@ WORDS = {
 }
 """What TOML calls things, and an example of each, by msgspec's names."""
 
-_EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`(?: - at `\$\[([0-9]+)\])?")
+_EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_LACKING = re.compile(r"Object missing required field `([^`]*)`")
+_PLACE = re.compile(r" - at `\$\.(\w+)(?:\[([0-9]+)\])?[^`]*`$")
+"""What msgspec says of a table that does not fit its struct."""
 
 
 def _faults(plain: Mapping[str, object], title: str) -> Iterator[UsageError]:
@@ -80,7 +84,8 @@ def _faults(plain: Mapping[str, object], title: str) -> Iterator[UsageError]:
             line = "[[questions]]" if name == "questions" else f"[{name}]"
             yield UsageError(title, f"it lacks {line}", f"Add it. {TO_FILL_IN}")
     for name, kind in TABLES.items():
-        yield from _field_faults(plain.get(name), kind, f"{title}, [{name}]")
+        if name in plain:
+            yield from _struct_faults(plain[name], kind, f"{title}, [{name}]")
     yield from _axis_faults(plain.get("domain"), title)
     yield from _question_faults(plain.get("questions"), title)
 
@@ -147,8 +152,10 @@ def _typed_faults(
 
 
 def _struct_faults(table: object, kind: type[msgspec.Struct], where: str) -> Iterator[UsageError]:
-    """Yield what is wrong with a table of one kind: its fields, then all of them together."""
-    yield from _field_faults(table, kind, where)
+    """Yield what is wrong with a table of one kind: a field, or all of them together."""
+    if not isinstance(table, dict):
+        yield UsageError(where, "it is not a table", f"Write fields below it. {TO_FILL_IN}")
+        return
     try:
         from_plain(table, kind)
     except msgspec.ValidationError as error:
@@ -156,48 +163,30 @@ def _struct_faults(table: object, kind: type[msgspec.Struct], where: str) -> Ite
         if isinstance(cause, UsageError):
             yield type(cause)(f"{where}, {cause.asked}", cause.obstacle, cause.remedy)
         elif not isinstance(cause, SfumatoError):
-            yield UsageError(where, str(error), "Correct it there")
+            yield _field_fault(str(error), kind, where)
 
 
-def _field_faults(table: object, kind: type[msgspec.Struct], where: str) -> Iterator[UsageError]:
-    """Yield the unknown, missing and misread fields of a table."""
-    if not isinstance(table, dict):
-        if table is not None:
-            yield UsageError(where, "it is not a table", f"Write fields below it. {TO_FILL_IN}")
-        return
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    known = {*fields, kind.__struct_config__.tag_field}
-    for name in table:
-        if name not in known:
-            yield UsageError(
-                where,
-                f"it has no field {shown(name)}; {nearest(name, fields)}",
-                "Correct the name, or remove the field",
-            )
-    for name, field in fields.items():
-        remedy = f"Write {name} = {_example(field.type)}"
-        if name in table:
-            misread = _misread(table[name], field.type)
-            if misread is not None:
-                yield UsageError(f"{where}, {name}", misread, remedy)
-        elif field.required:
-            yield UsageError(where, f"it lacks {name}", remedy)
-
-
-def _misread(value: object, kind: object) -> str | None:
-    """Say why a value is not read as a field of this type; None if it is."""
-    try:
-        from_plain(value, kind)  # type: ignore[arg-type]  # a union, too, is what a field declares
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, SfumatoError):
-            return None  # said better when the whole table is read
-        misread = _EXPECTED.match(str(error))
-        if misread is None:
-            return str(error)
-        expected, got, entry = misread.groups()
+def _field_fault(fault: str, kind: type[msgspec.Struct], where: str) -> UsageError:
+    """Say in our words what msgspec says of a table: of its fields, or of what stands in one."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    if unknown := _UNKNOWN.fullmatch(fault):
+        return UsageError(
+            where,
+            f"it has no field {shown(unknown[1])}; {nearest(unknown[1], types)}",
+            "Correct the name, or remove the field",
+        )
+    if lacking := _LACKING.fullmatch(fault):
+        remedy = f"Write {lacking[1]} = {_example(types[lacking[1]])}"
+        return UsageError(where, f"it lacks {lacking[1]}", remedy)
+    place = _PLACE.search(fault)
+    if place is None:
+        return UsageError(where, fault, "Correct it there")
+    name, entry = place.groups()
+    obstacle = fault[: place.start()]
+    if misread := _EXPECTED.match(fault):
         which = "it" if entry is None else f"entry {int(entry) + 1} of it"
-        return f"{which} is {_in_words(got)}, and must be {_in_words(expected)}"
-    return None
+        obstacle = f"{which} is {_in_words(misread[2])}, and must be {_in_words(misread[1])}"
+    return UsageError(f"{where}, {name}", obstacle, f"Write {name} = {_example(types[name])}")
 
 
 def _in_words(kinds: str) -> str:
