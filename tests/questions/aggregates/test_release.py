@@ -112,12 +112,12 @@ def test_what_is_drawn_is_found_by_leaving_out_groups_one_round_after_another(
 ) -> None:
     release = of_many_groups(kind, epsilon, **more)
     (sums,) = release.tables
-    known = ~np.isnan(release.values) & release._is_of_rows(sums, 0.05)
+    known = ~np.isnan(release.values) & release._statistic.is_of_rows(sums, 0.05)
     n_shown = -1
     while n_shown != known.sum():
         n_shown = int(known.sum())
-        low, high = release._interval_of(sums, 0.05 * max(n_shown, 1) / known.size)
-        known &= release._is_informative(sums, low, high)
+        low, high = release._statistic.interval(sums, 0.05 * max(n_shown, 1) / known.size)
+        known &= release._statistic.is_informative(sums, low, high)
     assert known.any()
     for found, expected in zip(release.drawn(), (known, low, high), strict=True):
         assert found.tolist() == expected.tolist()

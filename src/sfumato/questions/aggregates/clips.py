@@ -17,7 +17,6 @@ second lets the clip, and the interval about it, be one that fits the draws, too
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -58,11 +57,6 @@ class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
     def of_groups(self, groups: Array) -> Spans:
         """Return the spans of some groups, by a mask or by their indices."""
         return Spans(self.first[groups], self.last[groups], self.taken[groups])
-
-    def arranged(self, shape: Sequence[int], order: Sequence[int]) -> Spans:
-        """Return the same spans, with the axes of the groups in another order."""
-        groups = np.arange(len(self.first)).reshape(shape).transpose(order).reshape(-1)
-        return self.of_groups(groups)
 
     def fit(self, clips: Array) -> bool:
         """Tell whether every clip lies in the span of its group, as in all that were chosen."""

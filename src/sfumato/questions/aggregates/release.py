@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -33,6 +33,31 @@ if TYPE_CHECKING:
 # --- what all have in common ----------------------------------------------------------------------
 
 CONFIDENCE = "0.95"  # at which a statistic counts as known or not
+
+
+class Statistic(NamedTuple):
+    """A statistic of one value: functions of its sums, which return arrays of shape (groups,).
+
+    Attributes
+    ----------
+    values : callable
+        The statistic itself.
+    interval : callable
+        Also given alpha: intervals that each miss with this probability.
+    taken : callable
+        Also given alpha: by how much a chosen clip lowers the statistic, about and at most.
+    is_informative : callable
+        Also given the ends of intervals: where they are not all that was possible beforehand.
+    is_of_rows : callable
+        Also given alpha: where there is anything that the statistic could be of. A group whose
+        number of rows cannot be told from 0 has no mean that a reader could believe.
+    """
+
+    values: Callable[[ValueSums], Array]
+    interval: Callable[[ValueSums, float], Bounds]
+    taken: Callable[[ValueSums, float], Bounds]
+    is_informative: Callable[[ValueSums, Array, Array], Array]
+    is_of_rows: Callable[[ValueSums, float], Array]
 
 
 class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
@@ -92,6 +117,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
     spans: Spans | msgspec.UnsetType = msgspec.UNSET
     others: tuple[ValueSums, ...] | msgspec.UnsetType = msgspec.UNSET
+    _statistic: ClassVar[Statistic]
     unit_form: ClassVar[str] = "{}"  # what the statistic is measured in, by its values' unit
 
     def __post_init__(self) -> None:
@@ -191,7 +217,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             return ""
         alpha = error_probability(CONFIDENCE)
         sentences = [
-            value_sums.lowered_by(sums, *self._taken_of(sums, alpha), self.noun, len(self.tables))
+            value_sums.lowered_by(
+                sums, *self._statistic.taken(sums, alpha), self.noun, len(self.tables)
+            )
             for sums in self.tables
         ]
         return " ".join(sentences)
@@ -201,7 +229,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @property
     def values(self) -> Array:
         """The statistic that was asked for."""
-        return self._stacked(self._values_of)
+        return self._stacked(self._statistic.values)
 
     @property
     def counts(self) -> Array:
@@ -255,7 +283,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         NaN where no clip was chosen, and in answers of version 0.2.0.
         """
         alpha = error_probability(CONFIDENCE)
-        return self._stacked(lambda sums: self._taken_of(sums, alpha)[0])
+        return self._stacked(lambda sums: self._statistic.taken(sums, alpha)[0])
 
     @property
     def lowered_at_most(self) -> Array:
@@ -264,7 +292,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         NaN where that is not known, where no clip was chosen, and in answers of version 0.2.0.
         """
         alpha = error_probability(CONFIDENCE)
-        return self._stacked(lambda sums: self._taken_of(sums, alpha)[1])
+        return self._stacked(lambda sums: self._statistic.taken(sums, alpha)[1])
 
     # --- intervals --------------------------------------------------------------------------------
 
@@ -285,7 +313,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         alpha = error_probability(confidence)
         if simultaneous:
             alpha = sidak(alpha, self.lattice.size * len(self.tables))
-        low, high = zip(*(self._interval_of(sums, alpha) for sums in self.tables), strict=True)
+        low, high = zip(
+            *(self._statistic.interval(sums, alpha) for sums in self.tables), strict=True
+        )
         return self._together(low), self._together(high)
 
     def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
@@ -325,9 +355,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
         """Return what is shown of one value."""
-        known = ~np.isnan(self._values_of(sums)) & self._is_of_rows(sums, alpha)
+        known = ~np.isnan(self._statistic.values(sums)) & self._statistic.is_of_rows(sums, alpha)
         if not known.any():
-            return known, *self._interval_of(sums, alpha)
+            return known, *self._statistic.interval(sums, alpha)
         n_groups = len(known)
         # Whoever is known at the level of half as many groups is so at every level down to it. The
         # loop below then looks at few groups.
@@ -342,40 +372,17 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             n_shown = int(known.sum())
             doubtful = known & ~stays
             known = stays | self._known_at(sums, doubtful, alpha * max(n_shown, 1) / n_groups)
-        return known, *self._interval_of(sums, alpha * max(n_shown, 1) / n_groups)
+        return known, *self._statistic.interval(sums, alpha * max(n_shown, 1) / n_groups)
 
     def _known_at(self, sums: ValueSums, groups: Array, alpha: float) -> Array:
         """Which of some groups have an interval that says something: bool ndarray like these."""
         known = groups.copy()
         if groups.any():
             some = sums.of_groups(groups)
-            known[groups] = self._is_informative(some, *self._interval_of(some, alpha))
+            known[groups] = self._statistic.is_informative(
+                some, *self._statistic.interval(some, alpha)
+            )
         return known
-
-    # --- what a subclass says: of one value, arrays of shape (groups,) ----------------------------
-
-    def _values_of(self, sums: ValueSums) -> Array:
-        """Return the statistic."""
-        raise NotImplementedError
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        """Return intervals of the statistic that each miss with probability ``alpha``."""
-        raise NotImplementedError
-
-    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        """Return by how much a chosen clip lowers the statistic: about, and at most."""
-        raise NotImplementedError
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        """Where an interval is not all that was possible beforehand."""
-        raise NotImplementedError
-
-    def _is_of_rows(self, sums: ValueSums, alpha: float) -> Array:
-        """Where there is anything that the statistic could be of.
-
-        A group whose number of rows cannot be told from 0 has no mean that a reader could believe.
-        """
-        return sums.has_rows(alpha)
 
     # --- forms ------------------------------------------------------------------------------------
 
@@ -510,17 +517,13 @@ class MeanRelease(
     noun: ClassVar[str] = "mean"
     amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
 
-    def _values_of(self, sums: ValueSums) -> Array:
-        return sums.means
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.mean_interval(alpha)
-
-    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.taken_from_means(alpha)
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return (low > sums.scale.lower) | (high < sums.clips)
+    _statistic: ClassVar[Statistic] = Statistic(
+        values=lambda sums: sums.means,
+        interval=ValueSums.mean_interval,
+        taken=ValueSums.taken_from_means,
+        is_informative=lambda sums, low, high: (low > sums.scale.lower) | (high < sums.clips),
+        is_of_rows=ValueSums.has_rows,
+    )
 
 
 class SumRelease(
@@ -549,20 +552,14 @@ class SumRelease(
 
     noun: ClassVar[str] = "sum"
 
-    def _values_of(self, sums: ValueSums) -> Array:
-        return sums.sums
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.sum_interval(alpha)
-
-    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.taken_from_sums(alpha)
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return np.ones(low.shape, bool)
-
-    def _is_of_rows(self, sums: ValueSums, alpha: float) -> Array:
-        return np.ones(sums.counts.shape, bool)  # the sum over no rows is 0
+    _statistic: ClassVar[Statistic] = Statistic(
+        values=lambda sums: sums.sums,
+        interval=ValueSums.sum_interval,
+        taken=ValueSums.taken_from_sums,
+        is_informative=lambda sums, low, high: np.ones(low.shape, bool),
+        # The sum over no rows is 0.
+        is_of_rows=lambda sums, alpha: np.ones(sums.counts.shape, bool),
+    )
 
 
 class VarianceRelease(
@@ -590,14 +587,10 @@ class VarianceRelease(
     unit_form: ClassVar[str] = "{} squared"
     amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
 
-    def _values_of(self, sums: ValueSums) -> Array:
-        return sums.variances
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.variance_interval(alpha)
-
-    def _taken_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.taken_from_means(alpha)  # no clip was chosen: nothing is known
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return (low > 0) | (high < sums.largest_variance)
+    _statistic: ClassVar[Statistic] = Statistic(
+        values=lambda sums: sums.variances,
+        interval=ValueSums.variance_interval,
+        taken=ValueSums.taken_from_means,  # no clip was chosen: nothing is known
+        is_informative=lambda sums, low, high: (low > 0) | (high < sums.largest_variance),
+        is_of_rows=ValueSums.has_rows,
+    )

@@ -78,13 +78,9 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         order : sequence of int
             The axes of now, in the order to come.
         """
-        per_group = self.released.reshape((*shape, -1))
-        released = per_group.transpose((*order, len(shape))).reshape(-1)
-        knots = self.knot_indices
-        if knots is not msgspec.UNSET:
-            knots = knots.reshape(shape).transpose(order).reshape(-1)
-        spans = self.spans if self.spans is UNSET else self.spans.arranged(shape, order)
-        return msgspec.structs.replace(self, released=released, knot_indices=knots, spans=spans)
+        return self.of_groups(
+            np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1)
+        )
 
     def named(self, name: str) -> Self:
         """Return the same sums, of a value of another name."""
@@ -114,8 +110,8 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
             return False
         return self.spans is msgspec.UNSET or self.spans.fit(self.knot_indices)
 
-    def of_groups(self, groups: Array) -> ValueSums:
-        """Return the sums of some of the groups: bool ndarray of shape (groups,)."""
+    def of_groups(self, groups: Array) -> Self:
+        """Return the sums of some groups, by a mask or by their indices."""
         knots = self.knot_indices
         return msgspec.structs.replace(
             self,
