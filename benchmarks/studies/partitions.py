@@ -17,7 +17,7 @@ import json
 import math
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypedDict
 
@@ -142,8 +142,10 @@ def _real(
     return np.asarray(np.clip((points - lower) / (np.array(upper) - lower), 0, 1 - 1e-9))
 
 
-def measure(points: Array, draws: int, epsilon: float = 1.0) -> Row:
-    """Errors of every partitioner on one table."""
+def measure(
+    points: Array, draws: int, epsilon: float = 1.0, names: Sequence[str] | None = None
+) -> Row:
+    """Errors of every partitioner on one table, or of those that are named."""
     lattice = sf.UniformPartitioner().needs(SQUARE).lattice
     cells = np.stack(
         [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.grids)], axis=1
@@ -153,6 +155,8 @@ def measure(points: Array, draws: int, epsilon: float = 1.0) -> Row:
     truth = {size: shapes.true_counts(points, box) for size, box in boxes.items()}
     found: Row = {}
     for name, question in partitioners(len(points)).items():
+        if names is not None and name not in names:
+            continue
         errors, seconds, sizes = [], [], []
         for _ in range(draws):
             started = time.process_time()
@@ -170,9 +174,10 @@ def measure(points: Array, draws: int, epsilon: float = 1.0) -> Row:
             "seconds": float(np.median(seconds)),
             "draws": draws,
         }
-        errors_shown = " / ".join(_short(error) for error in middle)
-        cost = f"{found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s"
-        print(f"  {name:15} {errors_shown:20} {cost}", flush=True)
+        if names is None:
+            errors_shown = " / ".join(short(error) for error in middle)
+            cost = f"{found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s"
+            print(f"  {name:15} {errors_shown:20} {cost}", flush=True)
     return found
 
 
@@ -183,7 +188,8 @@ def _error(release: sf.Partition, box: Array, truth: Array, n: int) -> float:
     return 100 * shapes.relative_error(np.asarray(estimate.value), truth, n)
 
 
-def _short(error: float) -> str:
+def short(error: float) -> str:
+    """Write an error with three digits or so."""
     return f"{error:.1f}" if error >= 10 else f"{error:.2f}"
 
 
@@ -195,10 +201,10 @@ def write(figures: dict[str, Row]) -> None:
         "|---" * (len(names) + 2) + "|",
     ]
     for row, found in figures.items():
-        best = min(_mean(found[name]["errors"]) for name in names if name != "auto")
-        cells = [" / ".join(_short(e) for e in found[name]["errors"]) for name in names]
+        best = min(mean(found[name]["errors"]) for name in names if name != "auto")
+        cells = [" / ".join(short(e) for e in found[name]["errors"]) for name in names]
         lines.append(
-            f"| {row} | {' | '.join(cells)} | {_mean(found['auto']['errors']) / best:.2f} |"
+            f"| {row} | {' | '.join(cells)} | {mean(found['auto']['errors']) / best:.2f} |"
         )
     lines += ["", *_against(figures)]
     start, end = "<!-- table: benchmarks/studies/partitions.py -->", "<!-- end of table -->"
@@ -230,18 +236,19 @@ def _against(figures: dict[str, Row]) -> list[str]:
             "" if goal is None else _ratio(found[name]["errors"], goal)
             for name, goal in goals.items()
         ]
-        best = min((goal for goal in goals.values() if goal is not None), key=_mean)
+        best = min((goal for goal in goals.values() if goal is not None), key=mean)
         lines.append(f"| {row} | {' | '.join(cells)} | {_ratio(found['auto']['errors'], best)} |")
     return lines
 
 
-def _mean(errors: list[float]) -> float:
+def mean(errors: list[float]) -> float:
+    """Return the geometric mean."""
     return math.exp(sum(map(math.log, errors)) / len(errors))
 
 
 def _ratio(errors: list[float], goal: list[float]) -> str:
     ratios = [error / aim for error, aim in zip(errors, goal, strict=True)]
-    return f"{_mean(ratios):.2f} ({max(ratios):.2f})"
+    return f"{mean(ratios):.2f} ({max(ratios):.2f})"
 
 
 def _draw(figures: dict[str, Row], names: list[str]) -> None:
@@ -287,7 +294,7 @@ def main() -> None:
     asked.add_argument("--write", action="store_true")
     asked.add_argument("--resume", action="store_true")
     options = asked.parse_args()
-    git = ["git", "rev-parse", "--short", "HEAD:src/sfumato/partition"]
+    git = ["git", "rev-parse", "--short", "HEAD:src/sfumato/questions/partition"]
     code = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     for row, points in tables([] if options.write else options.rows.split(",")):
         page = known()

@@ -10,7 +10,9 @@ A node is counted. What is known so far says how many rows it holds, and so how 
 between it and cells that are worth a count of their own.
 
 * If there are many halvings to go, the node is cut in four by halving its widest sides. The parts
-  are counted with a share of what the path has left, and the shares grow towards the cells.
+  are counted with a share of what the path has left, and the shares grow towards the cells. Rows
+  that lie in few places stay together when a node is cut: more levels then follow below it, and
+  each of them gets a smaller share.
 * If there are few, the node is cut into its cells at once.
 * If a block of neighbours looks even, counts on the way would show nothing new: it is cut into
   fewer, larger cells at once. A chi-square statistic decides: it compares how much the noisy counts
@@ -184,6 +186,8 @@ EVEN_CHI_SQUARE = 1.3
 """Chi-square per degree of freedom up to which neighbours look even."""
 LEAST_FREEDOM = 6
 """Degrees of freedom that this judgement needs."""
+LEAST_FALL = 1.0
+"""Halvings of the rows of a node that a level is taken to bring at least."""
 
 
 class AutoPartitioner(
@@ -278,6 +282,8 @@ class _Front:
         Whether they lie in a block that looks even.
     block : int64
         Index of the parent among the nodes of the front before.
+    fall : float64
+        How often the last level halved the rows: as often as the box, where they lie evenly.
     """
 
     nodes: Array
@@ -285,6 +291,7 @@ class _Front:
     left: Array
     even: Array
     block: Array
+    fall: Array
 
     def only(self, which: Array) -> _Front:
         """Return the same for some of the nodes."""
@@ -294,6 +301,7 @@ class _Front:
             self.left[which],
             self.even[which],
             self.block[which],
+            self.fall[which],
         )
 
 
@@ -308,7 +316,8 @@ def _explore(draft: Draft) -> Array:
     epsilon = draft.law(draft.total).effective_epsilon
     root = np.zeros(1, np.int64)
     rows = np.maximum(draft.noisy_counts(root, draft.total // SLICES), 0)
-    front = _Front(root, rows, np.array([SLICES - 1]), np.zeros(1, bool), root)
+    fall = np.array([float(STRIDE)])
+    front = _Front(root, rows, np.array([SLICES - 1]), np.zeros(1, bool), root, fall)
     depths = np.zeros(1, np.int64)
     depth = 0
     while len(front.nodes):
@@ -338,10 +347,13 @@ def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     nodes = nodes[was_cut]
     owner = owner[was_cut]
     left = front.left[owner]
-    levels_below = np.maximum(1, np.rint((to_go[owner] - STRIDE) / STRIDE).astype(np.int64))
-    counts, slices = count_with_shares(draft, nodes, left, levels_below, STRIDE)
+    levels_below = np.maximum(1, np.rint((to_go - STRIDE) / front.fall).astype(np.int64))
+    counts, slices = count_with_shares(draft, nodes, left, levels_below[owner], STRIDE)
     even = _looks_even(draft, counts, slices, owner, front.block)
-    return _Front(nodes, np.maximum(counts, 0), left - slices, even, owner)
+    rows = np.maximum(counts, 0)
+    halvings = np.log2(np.maximum(front.rows[owner], 1) / np.maximum(rows, 1))
+    fall = np.clip(halvings, LEAST_FALL, STRIDE)
+    return _Front(nodes, rows, left - slices, even, owner, fall)
 
 
 def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block: Array) -> Array:
