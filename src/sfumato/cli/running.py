@@ -40,7 +40,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run a command line, by default that of this process, and exit with its code."""
     # Nearly all that a command makes it needs until it ends: to look for garbage all the time, as
     # Python does by default, takes a tenth of a short command.
-    gc.set_threshold(50_000)
+    gc.set_threshold(100_000)
     if sys.stdout is None:
         # The shell closed it, as in `sfumato demo >&-`: nobody wants to see what is printed.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)

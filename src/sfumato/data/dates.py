@@ -4,8 +4,8 @@
 ``%m/%d/%Y %I:%M %p``. They are read here, and not by Python's ``strptime``, because that reads
 names of months in the language of the machine: the same file would count differently elsewhere.
 
-*A whole column* of dates: each field is read as ``DateFormat.microseconds`` reads it
-(``tests/data/test_date_columns.py``).
+*A whole column* of dates: each field is rewritten as ``DateFormat.iso`` writes it
+(``tests/data/test_date_columns.py``), and then read as ISO 8601.
 
 *Local clocks*, with daylight saving. The offsets from UTC are those of Python's ``zoneinfo``, which
 knows the rules of every year. Arrow has such functions too, but looks for its zone database in
@@ -37,7 +37,6 @@ from sfumato.domain import (
     MICROSECONDS_A_DAY,
     MICROSECONDS_A_SECOND,
     SECONDS_A_DAY,
-    field_microseconds,
     microseconds,
 )
 from sfumato.errors import UsageError
@@ -77,6 +76,9 @@ _NEEDS = (
 )
 """What a part needs beside it."""
 
+_TWELVE = ("12", *(f"{hour:02d}" for hour in range(1, 12)))
+"""The hours of half a day, in their order."""
+
 PIVOT = 69
 """Of two digits, 69 to 99 are 1969 to 1999, as POSIX has it."""
 
@@ -94,22 +96,13 @@ class DateFormat(msgspec.Struct, frozen=True):
     _directives: tuple[str, ...]
     _pattern: re.Pattern[bytes]
 
-    def microseconds(self, field: bytes) -> int | None:
-        """Read one field: microseconds since 1970-01-01 in UTC; None where it does not parse.
-
-        >>> date_format("%m/%d/%Y").microseconds(b"1/2/1970") // 86_400_000_000
-        1
-        >>> date_format("%d.%m.%Y").microseconds(b"1970-01-02") is None
-        True
-        """
-        iso = self.iso(field)
-        return None if iso is None else field_microseconds(iso.encode())
-
     def iso(self, field: bytes) -> str | None:
         """Write one field as ISO 8601; None where it has another form.
 
         >>> date_format("%d.%m.%Y").iso(b"22.11.2026")
         '2026-11-22'
+        >>> date_format("%d.%m.%Y").iso(b"2026-11-22") is None
+        True
         """
         written = self._pattern.fullmatch(field.strip(BLANKS))
         return None if written is None else self._iso(written)
@@ -231,8 +224,8 @@ def _gap(parts: Sequence[str]) -> str | None:
 # --- whole columns --------------------------------------------------------------------------------
 
 
-def read_dates(texts: pa.Array, format_: DateFormat) -> pa.Array:
-    """Read the fields of a column.
+def iso_fields(texts: pa.Array, format_: DateFormat) -> pa.Array:
+    """Write the fields of a column as ISO 8601, as ``DateFormat.iso`` writes each of them.
 
     Parameters
     ----------
@@ -241,69 +234,47 @@ def read_dates(texts: pa.Array, format_: DateFormat) -> pa.Array:
 
     Returns
     -------
-    pyarrow.Int64Array of shape (rows,)
-        Microseconds since 1970-01-01 in UTC; null where a field is missing or does not parse.
+    pyarrow.BinaryArray of shape (rows,)
+        Null where a field is missing or has another form. A day or a time may be none.
     """
     if format_.pattern is not None:
         parts = pc.extract_regex(texts, rf"(?i)^[ \t]*{format_.pattern}[ \t]*$")
-        return _microseconds(parts, format_.has_short_years)
+        names = [part.name for part in parts.type]
+        return _joined_parts(dict(zip(names, parts.flatten(), strict=True)), format_)
     distinct = texts.dictionary_encode()
-    moments = [format_.microseconds(field) for field in distinct.dictionary.to_pylist()]
-    return pa.array(moments, pa.int64()).take(distinct.indices)
+    written = [format_.iso(field) for field in distinct.dictionary.to_pylist()]
+    return pa.array(written, pa.string()).cast(pa.binary()).take(distinct.indices)
 
 
-def _microseconds(fields: pa.StructArray, has_short_years: bool) -> pa.Array:
-    """Turn the parts of fields into microseconds since 1970-01-01; null where there is no field."""
-    n_fields = len(fields)
-    names = [field.name for field in fields.type]
-
-    def part(name: str, default: int) -> Array:
-        if name not in names:
-            return np.full(n_fields, default, np.int64)
-        return _whole_numbers(pc.struct_field(fields, name), name)
-
-    year = part("year", 0)
-    if has_short_years:
-        year = year + np.where(year >= PIVOT, 1900, 2000)
-    hour = part("hour", 0)
-    is_hour = hour <= 23
-    if "half" in names:
-        is_hour = (hour >= 1) & (hour <= 12)
-        hour = hour % 12 + part("half", 0)
-    minute = part("minute", 0)
-    second = part("second", 0)
-    days, is_day = _days(year, part("month", 1), part("day", 1))
-    seconds = days * 86_400 + hour * 3600 + minute * 60 + second
-    is_time = is_day & is_hour & (minute <= 59) & (second <= 59)
-    is_time &= fields.is_valid().to_numpy(zero_copy_only=False)
-    return pa.array(seconds * MICROSECONDS_A_SECOND + part("fraction", 0), mask=~is_time)
-
-
-def _whole_numbers(texts: pa.Array, name: str) -> Array:
-    """One part of all fields as int64 ndarray; 0 where there is no field."""
-    texts = texts.cast(pa.string()).fill_null("0")
-    if name == "fraction":
-        # Digits beyond microseconds are dropped and not rounded, so that a time stays in its
-        # second.
-        texts = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, 6, "0"), 0, 6)
-    elif name == "half":
-        is_afternoon = pc.equal(pc.utf8_lower(texts), "pm").to_numpy(zero_copy_only=False)
-        return np.where(is_afternoon, 12, 0)
-    elif name == "month":
-        short = pc.utf8_lower(pc.utf8_slice_codeunits(texts, 0, 3))
-        number = pc.add(pc.index_in(short, pa.array(MONTHS)), 1).cast(pa.string())
-        texts = pc.coalesce(number, texts)
-    return np.asarray(texts.cast(pa.int64()))
+def _joined_parts(parts: dict[str, pa.Array], format_: DateFormat) -> pa.Array:
+    """Write the parts of all fields as ISO 8601."""
+    texts = {name: pc.utf8_lower(part.cast(pa.string())) for name, part in parts.items()}
+    two_digits = {name: pc.utf8_lpad(text, 2, "0") for name, text in texts.items()}
+    year = two_digits["year"]
+    if format_.has_short_years:
+        year = _texts_joined("", pc.if_else(pc.greater_equal(year, str(PIVOT)), "19", "20"), year)
+    month = two_digits.get("month", "01")
+    if "month" in texts:
+        number = pc.add(pc.index_in(pc.utf8_slice_codeunits(month, 0, 3), pa.array(MONTHS)), 1)
+        month = pc.coalesce(pc.utf8_lpad(number.cast(pa.string()), 2, "0"), month)
+    date = _texts_joined("-", year, month, two_digits.get("day", "01"))
+    if "hour" not in texts:
+        return date.cast(pa.binary())
+    hour = two_digits["hour"]
+    if "half" in texts:
+        number = pc.add(
+            pc.index_in(hour, pa.array(_TWELVE)), pc.if_else(pc.equal(texts["half"], "pm"), 12, 0)
+        )
+        hour = pc.utf8_lpad(number.cast(pa.string()), 2, "0")
+    clock = _texts_joined(":", hour, two_digits.get("minute", "00"), two_digits.get("second", "00"))
+    if "fraction" in texts:
+        clock = _texts_joined(".", clock, texts["fraction"])
+    return _texts_joined("T", date, clock).cast(pa.binary())
 
 
-def _days(year: Array, month: Array, day: Array) -> tuple[Array, Array]:
-    """Return days since 1970-01-01, and whether there is such a day."""
-    is_month = (month >= 1) & (month <= 12)
-    # Clipped, since a month that is none must make some date too; ``is_month`` rules it out.
-    months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
-    first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
-    next_first = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
-    return first + day - 1, is_month & (day >= 1) & (day <= next_first - first)
+def _texts_joined(separator: str, *texts: pa.Array | str) -> pa.Array:
+    """Join texts row by row; null where one of them is."""
+    return pc.binary_join_element_wise(*texts, separator)
 
 
 # --- local clocks ---------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ from sfumato.data.dates import (
     DateFormat,
     all_alike,
     holds_times,
+    iso_fields,
     of_fields,
-    read_dates,
 )
 from sfumato.data.options import NO_OPTIONS, PLAIN, FileOptions, Notation, stating
 from sfumato.data.reader import Column, Columns, Losses, NotingReader, check_file
@@ -354,9 +354,7 @@ def _moments(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
 
 def _times(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
     """Read dates and times that are written as a format says; without one, by ISO 8601."""
-    if dates is None:
-        return _timestamps(texts)
-    return read_dates(texts, dates).cast(TIMESTAMP)
+    return _timestamps(texts if dates is None else iso_fields(texts, dates))
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:

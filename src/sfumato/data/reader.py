@@ -28,17 +28,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeAlias, TypeVar
+from typing import ParamSpec, Self, TypeAlias, TypeVar
 
+import pyarrow as pa
+
+from sfumato.answers import Needs
 from sfumato.data.options import FileOptions, refuse_without_files
 from sfumato.domain import LatticeAxis
 from sfumato.errors import DataError, InternalError, SfumatoError, UsageError, missing_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from sfumato.answers import Needs
-    from sfumato.privacy import Unit
+from sfumato.privacy import Unit
 
 BATCH_ROWS = 2**16
 """How many rows a batch should have where the engine lets us choose."""
@@ -52,7 +50,7 @@ Column: TypeAlias = LatticeAxis | None
 Columns: TypeAlias = Mapping[str, Column]
 """The columns that are wanted, by name."""
 
-Piece: TypeAlias = "Callable[[], Iterator[pa.RecordBatch]]"
+Piece: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 """Gives the record batches of a part of a table, from the first one on each time."""
 
 

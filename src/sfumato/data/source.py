@@ -13,16 +13,16 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.answers import VERSION
+from sfumato.answers import VERSION, Needs
 from sfumato.basics import card, facts, thread_limit
 from sfumato.basics.text import structs
 from sfumato.data.addresses import with_table
+from sfumato.data.cells import RowFilter
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.reader import Column, PersonColumns, Reader, guarded
 from sfumato.data.registry import open_reader
@@ -53,11 +53,6 @@ from sfumato.domain import (
 )
 from sfumato.errors import DataError, UsageError, explained, nearest, printable, without_frames
 from sfumato.privacy import Neighbours, Unit, limits_of, stated_limits, unit_within
-
-if TYPE_CHECKING:
-    from sfumato.answers import Needs
-    from sfumato.data.cells import RowFilter
-
 
 # --- names that a user states ---------------------------------------------------------------------
 
@@ -300,8 +295,6 @@ class Source:
         # What keeps the rows that satisfy the public conditions.
         self._row_filter: RowFilter | None = None
         if unit.where is not msgspec.UNSET:
-            from sfumato.data.cells import RowFilter
-
             self._row_filter = RowFilter(unit.where, domain)
 
     @property
@@ -396,8 +389,6 @@ class Source:
             where no column names them.
         """
         wanted = [as_need(need) for need in needs]
-        from sfumato.data.external_partitions import memory_limit
-
         thread_limit()  # a bad number is refused now, and not after the charge
         reader = self._reader
         columns = columns_of(self, wanted)
@@ -406,6 +397,8 @@ class Source:
             uses.setdefault(axis.column_name, []).append(axis)
         person = self.unit.person
         if person is not None:
+            from sfumato.data.external_partitions import memory_limit
+
             memory_limit()  # as is a bad limit
             uses.setdefault(person, []).append(None)
         parts = guarded(reader.name, reader.parts)
@@ -549,8 +542,6 @@ def _in_several_types(
 
 def as_need(need: Needs | Lattice) -> Needs:
     """Return what is to be counted on a lattice alone: rows."""
-    from sfumato.answers import Needs
-
     return Needs(need, need.size) if isinstance(need, Lattice) else need
 
 

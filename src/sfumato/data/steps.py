@@ -22,15 +22,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, SupportsFloat, TextIO, TypeAlias
+from typing import Protocol, SupportsFloat, TextIO, TypeAlias
 
+import pyarrow as pa
+
+from sfumato.basics import pc
 from sfumato.data.options import NO_OPTIONS, FileOptions, stating
 from sfumato.data.reader import RowReader, guarded, guarded_batches
 from sfumato.data.readers.csv_rows import UTF_8
 from sfumato.errors import DataError, UsageError, nearest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Row: TypeAlias = Sequence[object]
 """The entries of one row, in the order of ``StepColumns.names``."""
@@ -280,9 +280,6 @@ def arrivals(
     calendar : Calendar or None
         None: the rows themselves say which steps exist.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     chunks = [batch.select(columns.names) for batch in batches]
     if not chunks:
         return

@@ -170,12 +170,10 @@ class DuckRelation(DuckTable):
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns wanted, if the connection is free to read them."""
-        import duckdb
-
         schema = super().schema(columns)
         try:
             self._given.project("NULL").limit(0).to_arrow_reader(BATCH_ROWS).close()
-        except duckdb.ResourceInUseException:
+        except driver().ResourceInUseException:
             pass
         else:
             return schema
