@@ -27,7 +27,7 @@ from support.workers import HANG
 
 pytest_plugins = ["support.entropy"]
 ROOT = Path(__file__).parent.parent
-hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
+hypothesis.settings.register_profile("default", deadline=None, max_examples=40, derandomize=True)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2_000)
 hypothesis.settings.load_profile("default")
 # A machine under load keeps a ledger busy for as long as it likes.

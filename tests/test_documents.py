@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -25,10 +26,16 @@ from support import pages
 
 ROOT = Path(__file__).parent.parent
 FOUND = sorted(m.name for m in pkgutil.walk_packages(sfumato.__path__, "sfumato."))
-MODULES = [
-    *(name for name in ("sfumato", *FOUND) if not name.endswith("__main__")),
-    "benchmarks.generate",
-]
+
+
+def has_examples(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return ">>> " in Path(spec.origin).read_text("utf-8")
+
+
+MODULES = [name for name in ("sfumato", *FOUND, "benchmarks.generate") if has_examples(name)]
 
 
 @pytest.mark.parametrize("name", MODULES)

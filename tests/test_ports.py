@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,49 +60,38 @@ with deterministic(1):
 """What the scripts say of noisy numbers holds nearly always. A test must hold always."""
 
 
-@pytest.fixture(scope="module")
-def printed() -> dict[str, list[list[str]]]:
-    """What every script prints, line by line, in columns."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
-    running = {
-        name: subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", SEEDED, name],
-            cwd=PORTS,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in STATED
-    }
-    found = {}
-    failures = {}
-    for name, process in running.items():
-        # Leaving the context closes the pipes.
-        with process:
-            out, err = process.communicate(timeout=600)
-        failures[name] = err if process.returncode else ""
-        found[name] = [line.split(" | ") for line in out.splitlines()]
-    assert not any(failures.values()), failures
-    return found
+LONG = {"bpm.py", "dprivatize.py"}
+"""They draw noise for seconds."""
+SCRIPTS = [pytest.param(name, marks=[pytest.mark.deep] if name in LONG else []) for name in STATED]
 
 
-@pytest.mark.parametrize("name", STATED)
-def test_every_number_of_the_source_is_there(
-    printed: dict[str, list[list[str]]], name: str
-) -> None:
+@cache
+def printed(name: str) -> list[list[str]]:
+    """What a script prints, line by line, in columns."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SEEDED, name],
+        cwd=PORTS,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [line.split(" | ") for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_number_of_the_source_is_there(name: str) -> None:
     sources = {
-        number for line in printed[name] if len(line) > 2 for number in NUMBERS.findall(line[1])
+        number for line in printed(name) if len(line) > 2 for number in NUMBERS.findall(line[1])
     }
     assert set(STATED[name]) <= sources
 
 
-@pytest.mark.parametrize("name", STATED)
-def test_the_same_is_said_only_where_it_is_the_same(
-    printed: dict[str, list[list[str]]], name: str
-) -> None:
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_same_is_said_only_where_it_is_the_same(name: str) -> None:
     verdicts = {"the same": 0, "corrected": 0}
-    for line in printed[name]:
+    for line in printed(name):
         if line[-1] == "holds" or len(line) < 4:
             continue
         _, source, here, verdict = line

@@ -181,20 +181,21 @@ def selects_keys_as_a_scan_is_selected_from(session: Any) -> None:
     assert reader_contract.laid(shown, lattice) == reader_contract.decided(cube, rule) != []
 
 
-# A session takes seconds to begin, and each clause a second or more.
+# A session takes seconds to begin, and each clause a second or more. What the tasks do is tried
+# without Spark, too: in ``conformance/test_forms``.
 QUICK: tuple[Callable[[Any], None], ...] = (
-    says_names_and_types,
     counts_the_same_rows_where_persons_are_cut,
-    tells_apart_columns_that_differ_in_case,
     fails_without_a_value,
     refuses_by_the_schema_alone,
-    selects_keys_as_a_scan_is_selected_from,
 )
 LONG: tuple[Callable[[Any], None], ...] = (
+    says_names_and_types,
     counts_every_kind_of_column,
     counts_keys_of_every_type,
     notices_functions_of_the_session_that_would_divide_persons,
     one_person_is_in_one_task_in_every_type_of_id,
+    tells_apart_columns_that_differ_in_case,
+    selects_keys_as_a_scan_is_selected_from,
 )
 
 
