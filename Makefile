@@ -33,7 +33,7 @@ venv: $(VENV)/.test  ## Build .venv with everything that the tests need
 demo: $(VENV)/.core  ## Publish the shipped flights and cities, and write a report to demo/
 	$(BIN)/sfumato demo --out demo
 
-test: $(VENV)/.test  ## Run the tests (about 13 minutes on two cores)
+test: $(VENV)/.test  ## Run the tests (about 10 minutes on two cores)
 	$(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal -q
 
 deep: $(VENV)/.docs  ## Run the long tests, and write their figures to docs/evidence/
