@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sfumato.ledger import Step, Store, journal
-from sfumato.ledger.entries import OVER, linked, opened, sealed
+from sfumato.ledger.entries import OVER, Entry, linked, opened, sealed
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import (
@@ -68,9 +68,10 @@ def filled_secrets(secrets: SecretStore) -> SecretStore:
     return secrets
 
 
-def reserve(key: str, cost: tuple[int, int] = (1, 0)) -> journal.Draft:
-    return journal.Draft(
-        "trips", "reserve", key, "digest", cost, "note", until="until", holder="holder"
+def reserve(key: str, cost: tuple[int, int] = (1, 0)) -> Entry:
+    """The draft of a charge."""
+    return Entry(
+        0, "trips", "reserve", "", key, "digest", cost, "note", until="until", holder="holder"
     )
 
 

@@ -288,7 +288,9 @@ def test_the_rules_keep_spenders_to_their_ceilings(store):
     def limit(rows: PublicRows) -> None:
         ann = Spender("trips", "ann", "marbles", (5, 1), (0, 0))
         journal.cap_spender(rows, ann)
-        journal.append(rows, dataclasses.replace(reserve("hers", (2, 0)), spender=ann))
+        journal.append(
+            rows, dataclasses.replace(reserve("hers", (2, 0)), spender="ann", own=(2, 0))
+        )
         journal.cap_spender(rows, Spender("trips", "ben", "marbles", (0, 0), (0, 0)))
         journal.cap_spender(rows, Spender("trips", "ann", "marbles", (10, 1), (2, 0)))
 

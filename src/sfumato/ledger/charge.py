@@ -9,6 +9,7 @@ before. So of two callers who ask at once, one charges, and the other finds that
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -411,19 +412,22 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
         journal.fix(rows, account, request.binding)
     # After the binding is fixed: the ceiling adds up accounts by the data set they are bound to.
     data = journal.require_under_ceiling(rows, account, request.binding, cost, event)
-    draft = journal.Draft(
+    draft = Entry(
+        0,
         request.account,
         "reserve",
-        named.key,
-        named.digest,
-        cost,
-        request.note,
+        key=named.key,
+        digest=named.digest,
+        cost=cost,
+        note=request.note,
         until=journal.lease_end(rows, request.lease),
         holder=leases.current(),
-        spender=spender,
-        event=event,
-        curves=journal.CurvesOfCharge(curve, own, data),
     )
+    if spender is not None:
+        after = journal.plus(spender.spent, cost)
+        draft = dataclasses.replace(draft, spender=spender.name, own=after)
+    if event:
+        draft = dataclasses.replace(draft, event=event, curve=curve, own_curve=own, data_curve=data)
     return journal.append(rows, draft)
 
 

@@ -433,17 +433,17 @@ class Entry:
     sequence: int
     account: str
     kind: Kind
-    time: str
-    key: str
-    digest: str
-    cost: Amount
-    note: str
-    payload_hash: str
-    spent: Amount
-    until: str
-    holder: str
-    previous: str
-    hash: str
+    time: str = ""
+    key: str = ""
+    digest: str = ""
+    cost: Amount = NOTHING
+    note: str = ""
+    payload_hash: str = ""
+    spent: Amount = NOTHING
+    until: str = ""
+    holder: str = ""
+    previous: str = ""
+    hash: str = ""
     spender: str = ""
     own: Amount = NOTHING
     event: str = ""

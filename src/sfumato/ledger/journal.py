@@ -13,9 +13,8 @@ the ledger is kept in. Only a server can check who somebody is; a file takes the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from sfumato.errors import UsageError, nearest
 from sfumato.ledger import refusals
@@ -60,82 +59,40 @@ def lease_end(rows: PublicRows, seconds: float) -> str:
     return stamp(rows.clock() + timedelta(seconds=seconds))
 
 
-class CurvesOfCharge(NamedTuple):
-    """The curves of a charge; () for each filter that is not there, or not by curves."""
-
-    account: MaybeCurve = ()
-    spender: MaybeCurve = ()
-    data: MaybeCurve = ()
-
-
-NO_CURVES = CurvesOfCharge()
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What the writer of an entry decides. Number, balance and hashes follow from the ledger.
-
-    Without a time, the entry carries the time of the clock. A spender is given as they stand before
-    the entry. ``spent`` is for an entry whose account counts in another measure from then on.
-    """
-
-    account: str
-    kind: Kind
-    key: str = ""
-    digest: str = ""
-    cost: Amount = NOTHING
-    note: str = ""
-    payload_hash: str = ""
-    until: str = ""
-    holder: str = ""
-    time: str = ""
-    spender: Spender | None = None
-    event: str = ""
-    curves: CurvesOfCharge = NO_CURVES
-    spent: Amount | None = None
-
-
-def append(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry:
-    """Number, date, balance and chain an entry, and write it; ``last`` as for `numbered`."""
+def append(rows: PublicRows, draft: Entry, last: Entry | None = None) -> Entry:
+    """Number, date, balance and chain an entry, and write it; parameters as for `numbered`."""
     entry = numbered(rows, draft, last)
     rows.add(entry)
     return entry
 
 
-def numbered(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry:
+def numbered(rows: PublicRows, draft: Entry, last: Entry | None = None) -> Entry:
     """The entry that a draft makes if it is the next of the chain.
 
-    ``last``: the entry before it, if this transaction added that to the same account.
+    Parameters
+    ----------
+    rows : PublicRows
+    draft : Entry
+        What its writer decides; its number is 0. Number, balance and hashes follow from the ledger,
+        and so does the time where it has none.
+    last : Entry or None
+        The entry before it, if this transaction added that to the same account.
     """
     tip = rows.tip(draft.account) if last is None else Tip(last.sequence, last.hash, last.spent)
-    spent = _plus(tip.spent, draft.cost) if draft.spent is None else draft.spent
-    # In the order of the fields of an entry, which is also the order in which they are hashed.
-    fields = (
-        tip.sequence + 1,
-        draft.account,
-        draft.kind,
-        draft.time or stamp(rows.clock()),
-        draft.key,
-        draft.digest,
-        draft.cost,
-        draft.note,
-        draft.payload_hash,
-        spent,
-        draft.until,
-        draft.holder,
-        tip.hash,
+    # An account that is widened counts in another measure from then on.
+    spent = draft.spent if draft.key == WIDENED else plus(tip.spent, draft.cost)
+    entry = replace(
+        draft,
+        sequence=tip.sequence + 1,
+        time=draft.time or stamp(rows.clock()),
+        spent=spent,
+        previous=tip.hash,
     )
-    entry = Entry(*fields, "")
-    if draft.spender is not None:
-        own = _plus(draft.spender.spent, draft.cost)
-        entry = replace(entry, spender=draft.spender.name, own=own)
-    if draft.event:
-        account, spender, data = draft.curves
-        entry = replace(entry, event=draft.event, curve=account, own_curve=spender, data_curve=data)
     return replace(entry, hash=link_of(entry))
 
 
-def _plus(first: Amount, second: Amount) -> Amount:
+def plus(first: Amount, second: Amount) -> Amount:
+    """Add up two amounts, component by component."""
     return first[0] + second[0], first[1] + second[1]
 
 
@@ -147,22 +104,23 @@ def follow(
     payload_hash: str = "",
     until: str = "",
     holder: str = "",
-) -> Draft:
-    """A later entry of the key that ``first`` reserved; it costs nothing.
+) -> Entry:
+    """The draft of a later entry of the key that ``first`` reserved; it costs nothing.
 
     Only an entry that takes a key over reads the clock. The others are written after the data were
     read: their own time would tell how long that took, and so how many rows there are.
     """
-    return Draft(
+    return Entry(
+        0,
         first.account,
         kind,
+        "" if kind == "resume" else first.time,
         first.key,
         first.digest,
         note=note,
         payload_hash=payload_hash,
         until=until,
         holder=holder,
-        time="" if kind == "resume" else first.time,
     )
 
 
@@ -170,13 +128,13 @@ def open_account(rows: PublicRows, name: str, rule: str, total: Amount, terms: s
     """Write an account and the entry that opens it."""
     # In one transaction: an account without its entry would be a fault of the ledger.
     rows.add_account(name, rule, total, terms)
-    append(rows, Draft(name, "open", note=opening(rule, total, terms)))
+    append(rows, Entry(0, name, "open", note=opening(rule, total, terms)))
     return Account(name, rule, (total[0], total[1]), NOTHING, terms=terms)
 
 
 def bind(rows: PublicRows, account: str, protects: str, data: str) -> None:
     """Write what an account protects, and which data set it pays for."""
-    entry = numbered(rows, Draft(account, "bind", note=binding(protects, data)))
+    entry = numbered(rows, Entry(0, account, "bind", note=binding(protects, data)))
     rows.add_bound(entry, protects, data)
 
 
@@ -185,16 +143,17 @@ def cap(
 ) -> None:
     """Write the ceiling of a data set."""
     rows.add_ceiling(data, rule, amount, terms)
-    append(rows, Draft(account, "cap", note=capping(data, rule, amount, terms)))
+    append(rows, Entry(0, account, "cap", note=capping(data, rule, amount, terms)))
 
 
 def cap_spender(rows: PublicRows, spender: Spender) -> None:
     """Write the ceiling of a spender, which takes the place of an older one."""
     note = capping_spender(spender.rule, spender.ceiling, spender.terms)
-    append(rows, Draft(spender.account, "cap", note=note, spender=spender))
+    draft = Entry(0, spender.account, "cap", note=note, spender=spender.name, own=spender.spent)
+    append(rows, draft)
 
 
-def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> Entry:
+def store_answer(rows: PublicRows, draft: Entry, payload: bytes) -> Entry:
     """Write an answer, and the entry that a draft of the kind ``store`` makes for it."""
     # The entry holds the answer's hash, and so does every hash after it: an answer that was paid
     # for cannot be exchanged without breaking the chain.
@@ -443,22 +402,19 @@ def widen(rows: PublicRows, account: Account, terms: str) -> Account:
     """
     composition = curves_of(terms)
     event = worst_event_of(account.rule, account.spent)
-    curves = NO_CURVES
-    if event:
-        curves = CurvesOfCharge(curve_after(composition, composition.start, NOTHING, event))
-    first, second, *_ = state_of(curves.account, composition)
-    append(
-        rows,
-        Draft(
-            account.name,
-            "open",
-            WIDENED,
-            note=widening(account.rule, terms),
-            event=event,
-            curves=curves,
-            spent=(first, second),
-        ),
+    curve = curve_after(composition, composition.start, NOTHING, event) if event else ()
+    first, second, *_ = state_of(curve, composition)
+    draft = Entry(
+        0,
+        account.name,
+        "open",
+        key=WIDENED,
+        note=widening(account.rule, terms),
+        spent=(first, second),
+        event=event,
+        curve=curve,
     )
+    append(rows, draft)
     widened = rows.account(account.name)
     assert widened is not None
     return widened
