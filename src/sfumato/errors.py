@@ -218,6 +218,8 @@ class StoredElsewhere(UsageError):
 class BudgetExceeded(SfumatoError):
     """The account cannot pay. ``requested`` and ``remaining`` are in the account's own measure.
 
+    On an account by curves, ``requested`` is the rho of an answer that costs rho alone.
+
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
     >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")

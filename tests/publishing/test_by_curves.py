@@ -84,6 +84,9 @@ def test_a_refusal_names_the_largest_epsilon_that_fits(pub: sf.Publisher) -> Non
     assert 1 <= largest < Fraction(3, 2)
     pub.release(sf.Histogram("age", bins=4), epsilon=largest)
     assert pub.account.remaining_answers(epsilon="0.1") == 0
+    with pytest.raises(sf.BudgetExceeded, match=r"a charge of rho = 0\.5 to account") as refused:
+        pub.release(sf.Histogram("age", bins=4), rho="0.5")
+    assert refused.value.requested == Fraction(1, 2)
 
 
 def test_an_account_by_sums_says_what_is_left(tmp_path: Path) -> None:

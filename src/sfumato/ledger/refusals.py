@@ -50,61 +50,71 @@ def _counted(rule: str) -> str:
 
 def exceeded(account: Account, cost: Amount, event: str = "") -> BudgetExceeded:
     """The account cannot pay."""
-    left, said = _left(account.composition, account.state, cost)
-    return BudgetExceeded(
-        f"a charge of {_charged(account.rule, cost, event)} to account {account.name!r}",
-        said,
-        SPENT,
-        requested=cost,
-        remaining=left,
-        account=account.name,
-    )
-
-
-def _charged(rule: str, cost: Amount, event: str) -> str:
-    """A cost in words; by curves with what an event costs in rho beside it."""
-    rho = Event.read(event).rho_units if event else 0
-    if not rho:
-        return written(rule, cost)
-    in_rho = written("zcdp", (rho, 0))
-    return f"{written(rule, cost)}, {in_rho}" if any(cost) else in_rho
-
-
-def _left(
-    composition: Composition, state: State, cost: Amount, limit: str = ""
-) -> tuple[Amount, str]:
-    """What is left of a filter, and what stands in the way of a cost.
-
-    By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
-    """
-    rule = composition.rule
-    left = composition.left(state)
-    most = written(rule, composition.total)
-    if not isinstance(composition, Curves):
-        of = f"{limit} of " if limit else ""
-        return left, f"{written(rule, left)} is left of {of}{most}"
-    if cost[1] > left[1]:
-        _, _, delta = written("approx", left).partition(", ")
-        fits = f"{delta} is left for answers that have a delta"
-    else:
-        fits = f"the largest that fits is {written('pure', (left[0], 0))}"
-    return left, f"by curves {fits}; {limit or 'the total'} is {most}"
+    whose = f"to account {account.name!r}"
+    return _over(account.name, whose, account.composition, account.state, cost, event)
 
 
 def above_ceiling(
     account: Account, data: str, cost: Amount, composition: Composition, state: State, event: str
 ) -> BudgetExceeded:
     """The accounts of a data set together cannot pay."""
-    rule = account.rule
-    left, said = _left(composition, state, cost, "its ceiling")
+    whose = f"for the data set {data!r}"
+    limit = ("its ceiling", ", over all accounts")
+    return _over(account.name, whose, composition, state, cost, event, limit=limit)
+
+
+def _over(
+    account: str,
+    whose: str,
+    composition: Composition,
+    state: State,
+    cost: Amount,
+    event: str,
+    *,
+    limit: tuple[str, str] = ("", ""),
+    remedy: str = SPENT,
+) -> BudgetExceeded:
+    """A charge does not fit a filter.
+
+    ``limit`` names the filter, unless it is the account's, and ends the sentence about it.
+    """
+    rho = Event.read(event).rho_units if event else 0
+    left = composition.left(state)
     return BudgetExceeded(
-        f"a charge of {_charged(rule, cost, event)} for the data set {data!r}",
-        f"{said}, over all accounts",
-        SPENT,
-        requested=cost,
+        f"a charge of {_charged(composition.rule, cost, rho)} {whose}",
+        f"{_said_left(composition, left, cost, limit[0])}{limit[1]}",
+        remedy,
+        # By curves an answer in rho costs neither epsilon nor delta.
+        requested=cost if any(cost) else (rho, 0),
         remaining=left,
-        account=account.name,
+        account=account,
     )
+
+
+def _charged(rule: str, cost: Amount, rho: int) -> str:
+    """A cost in words; by curves with what an event costs in rho beside it."""
+    if not rho:
+        return written(rule, cost)
+    in_rho = written("zcdp", (rho, 0))
+    return f"{written(rule, cost)}, {in_rho}" if any(cost) else in_rho
+
+
+def _said_left(composition: Composition, left: Amount, cost: Amount, limit: str) -> str:
+    """What is left of a filter, and so stands in the way of a cost.
+
+    By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
+    """
+    rule = composition.rule
+    most = written(rule, composition.total)
+    if not isinstance(composition, Curves):
+        of = f"{limit} of " if limit else ""
+        return f"{written(rule, left)} is left of {of}{most}"
+    if cost[1] > left[1]:
+        _, _, delta = written("approx", left).partition(", ")
+        fits = f"{delta} is left for answers that have a delta"
+    else:
+        fits = f"the largest that fits is {written('pure', (left[0], 0))}"
+    return f"by curves {fits}; {limit or 'the total'} is {most}"
 
 
 def conflict(first: Entry) -> UsageError:
@@ -334,16 +344,15 @@ def no_spender_here(account: str) -> UsageError:
 
 def above_own_ceiling(spender: Spender, cost: Amount, event: str) -> BudgetExceeded:
     """A spender has spent what they may."""
-    rule = spender.rule
-    left, said = _left(spender.composition, spender.state, cost, "this spender's ceiling")
-    charged = _charged(rule, cost, event)
-    return BudgetExceeded(
-        f"a charge of {charged} to account {spender.account!r} by {spender.name!r}",
-        said,
-        "Ask for less, or ask the custodian of the ledger to raise the ceiling",
-        requested=cost,
-        remaining=left,
-        account=spender.account,
+    return _over(
+        spender.account,
+        f"to account {spender.account!r} by {spender.name!r}",
+        spender.composition,
+        spender.state,
+        cost,
+        event,
+        limit=("this spender's ceiling", ""),
+        remedy="Ask for less, or ask the custodian of the ledger to raise the ceiling",
     )
 
 

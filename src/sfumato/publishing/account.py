@@ -231,12 +231,18 @@ class PublisherAccount:
         return f"{said} (by sums {by_sums:,})"
 
     @contextmanager
-    def refusing_in_measure(self, money: Money) -> Iterator[None]:
-        """Let a refusal for lack of budget carry amounts in the account's measure, not in units."""
+    def refusing_in_measure(self, money: Money, event: Event | None) -> Iterator[None]:
+        """Let a refusal for lack of budget carry amounts in the account's measure, not in units.
+
+        By curves, an answer in rho costs neither epsilon nor delta: its refusal carries the rho.
+        """
         try:
             yield
         except BudgetExceeded as error:
-            error.requested = in_measure(money, self.rule)
+            if event is None or any(money):
+                error.requested = in_measure(money, self.rule)
+            else:
+                error.requested = event.rho
             match error.remaining:
                 case (int(first), int(second)):
                     error.remaining = in_measure((first, second), self.rule)

@@ -553,7 +553,7 @@ class Publisher:
         charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions
         opening = streams.Opening(settled, noise.private, charged, self.source.title, words)
-        with self._account.refusing_in_measure(money):
+        with self._account.refusing_in_measure(money, event):
             self._account.open(money)
             record = self.ledger.stream(
                 self._account.name,
@@ -650,7 +650,7 @@ class Publisher:
         if stored:
             yield self._newest_answer(planned, question_hash, place, formerly)
             return
-        with self._account.refusing_in_measure(planned.money):
+        with self._account.refusing_in_measure(planned.money, planned.event):
             self._account.open(planned.money)
             hold = self.ledger.reserve(
                 account,
