@@ -208,6 +208,18 @@ def test_a_stream_charged_as_if_it_were_finished_fails():
     assert delta_of(0.02, 200 + left, 2) <= D
 
 
+def test_orders_shared_by_two_accounts_fail():
+    """Each keeps within its own state, and one person is in the answers of both."""
+    rule = account("2")
+    event = Event.read("laplace(1, 50)")
+    answers = rule.remaining_answers(rule.start, event.money, event)
+    assert delta_of(0.02, 2 * answers, 2) > 100 * D
+    # Under a ceiling, both add to one state.
+    half = spent(rule, answers // 2, "laplace(1, 50)")
+    left = rule.remaining_answers(half, event.money, event)
+    assert delta_of(0.02, answers // 2 + left, 2) <= D
+
+
 Held: TypeAlias = tuple[float, float]
 """A total that holds, and the room that it leaves."""
 

@@ -59,6 +59,9 @@ def test_a_stream_is_paid_when_it_is_opened_by_all_levels_of_its_tree(pub: sf.Pu
     before = pub.account.state
     stream.push(3)
     assert pub.account.state == before
+    receipt = stream.history().receipt
+    assert receipt is not None
+    assert (receipt.by_curves, receipt.budget) == ("epsilon = 2, delta = 0.000001", "")
     pub.open(sf.Counter(8, method="toeplitz"), rho="0.001")
     assert pub.account.state[2] == 10**9
 

@@ -68,6 +68,7 @@ def test_paid_once_resumed_and_the_same(publisher: sf.Publisher, tmp_path: Path)
     assert release.events == ("2026-11-01", "2026-11-02", "2026-11-03", "2026-11-04")
     assert release.receipt is not None
     assert release.receipt.charged == "epsilon = 1"
+    assert release.receipt.budget == "epsilon = 3"
     release.save(tmp_path / "r.json")
     assert sf.load(tmp_path / "r.json") == release
     assert release.to_frame().column_names == ["step", "event", "total", "low", "high"]

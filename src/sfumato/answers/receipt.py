@@ -69,7 +69,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
         What was picked for the plan, noise or shares, and why, in sentences; "" if nothing was.
     budget : str
         What all answers of the account may ever cost together, where costs add up; "" in receipts
-        of streams and of before.
+        of before.
     named : str
         The label without the version of the data, if the label alone does not show which part of it
         is the version; else "".

@@ -552,7 +552,15 @@ class Publisher:
         money = self._account.money([settled.cost], event)
         charged = self._account.charged(money, event)
         words = msgspec.UNSET if captions is None else captions
-        opening = streams.Opening(settled, noise.private, charged, self.source.title, words)
+        opening = streams.Opening(
+            settled,
+            noise.private,
+            charged,
+            self.source.title,
+            words,
+            self._account.total_by_curves,
+            self._account.budget,
+        )
         with self._account.refusing_in_measure(money, event):
             self._account.open(money)
             record = self.ledger.stream(

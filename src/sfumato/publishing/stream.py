@@ -63,6 +63,8 @@ class Opening(msgspec.Struct, frozen=True):
         The title of the data source.
     captions : Captions or unset
         The counter's words for people.
+    by_curves, budget : str
+        The account's total, as receipts say it; "" in streams of before.
     """
 
     settled: Settled
@@ -70,6 +72,8 @@ class Opening(msgspec.Struct, frozen=True):
     charged: str
     source: str
     captions: Captions | msgspec.UnsetType = msgspec.UNSET
+    by_curves: str = ""
+    budget: str = ""
 
 
 def first_state(settled: Settled) -> bytes:
@@ -167,7 +171,13 @@ def history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRel
         outputs=tuple(map(output_of, steps)),
         events=tuple(step.event for step in steps),
         guarantee=opening.settled.guarantee(opening.private),
-        receipt=receipt_of(entry, opening.charged, opening.source),
+        receipt=receipt_of(
+            entry,
+            opening.charged,
+            opening.source,
+            by_curves=opening.by_curves,
+            budget=opening.budget,
+        ),
         captions=opening.captions,
     )
 
