@@ -165,6 +165,12 @@ def not_saved(name: str, obstacle: str) -> UsageError:
     return UsageError(name, obstacle, "Load a file that release.save wrote")
 
 
+def require_fitting(fits: bool, name: str, obstacle: str) -> None:
+    """Refuse parts that do not fit together, which only an edited file can hold."""
+    if not fits:
+        raise not_saved(name, obstacle)
+
+
 class ArgumentError(UsageError, TypeError):
     """A call does not fit the function: an argument too many, too few, or of an unknown name."""
 
@@ -572,6 +578,13 @@ def is_one_of(value: object, known: Iterable[str]) -> bool:
     (True, False)
     """
     return isinstance(value, str) and value in known
+
+
+def require_word(value: object, name: str, known: Iterable[str]) -> None:
+    """Refuse what is none of the words that a parameter may be."""
+    if not is_one_of(value, known):
+        obstacle = f"it is unknown; {nearest(value, known)}"
+        raise UsageError(f"{name} = {shown(value)}", obstacle, "Name one of them")
 
 
 def missing_file(path: str | os.PathLike[str]) -> str:

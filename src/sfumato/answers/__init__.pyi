@@ -42,6 +42,7 @@ from .loading import load as load
 from .loading import signed_part as signed_part
 from .loading import standing as standing
 from .loading import stored_releases as stored_releases
+from .pictures import Axes as Axes
 from .pictures import Panels as Panels
 from .pictures import drawn as drawn
 from .pictures import drawn_panels as drawn_panels

@@ -10,9 +10,12 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import matplotlib.axes
 
     from sfumato.basics import Array
+
+Axes: TypeAlias = "matplotlib.axes.Axes"
+"""For annotations: other rooms import it from here."""
 
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
 """Axes to draw on: one, or as many as there are panels."""

@@ -61,6 +61,7 @@ from .numbers import sidak as sidak
 from .numbers import split as split
 from .numbers import units_down as units_down
 from .numbers import units_up as units_up
+from .numbers import whole as whole
 from .numbers import whole_of_text as whole_of_text
 from .processes import renewed_in_children as renewed_in_children
 from .processes import thread_limit as thread_limit

@@ -237,12 +237,14 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]
     return msgspec.structs.fields(kind)
 
 
-def settle(fields: msgspec.Struct) -> None:
-    """Replace fields that equal their default by the default object itself.
+def settle(fields: msgspec.Struct, **plain: object) -> None:
+    """Bring some fields into their plain form, and those that equal their default to that object.
 
     msgspec omits a field only when it *is* the default object. So the same question has the same
     bytes, and the same key in the ledger, whether or not its defaults were written out.
     """
+    for name, form in plain.items():
+        msgspec.structs.force_setattr(fields, name, form)
     for field in _fields(type(fields)):
         value: object = getattr(fields, field.name)
         if type(value) is type(field.default) and value == field.default:
@@ -291,6 +293,26 @@ def is_whole(number: object, least: float, most: float = math.inf) -> TypeGuard[
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
         return False
     return bool(least <= number <= most)
+
+
+def whole(
+    number: object, name: str, least: int, most: float = math.inf, *, obstacle: str, remedy: str
+) -> int:
+    """Read a whole number from the least to the most.
+
+    Parameters
+    ----------
+    number : object
+    name : str
+        What it is called in an error message, which goes on with ``obstacle`` and ``remedy``.
+    least, most : number
+    """
+    if not is_whole(number, least, most):
+        # Anything else that is given by mistake may hold the data.
+        is_short = isinstance(number, int | float | str)
+        given = f"= {shown(number)}" if is_short else f"of type {type(number).__name__}"
+        raise UsageError(f"{name} {given}", obstacle, remedy)
+    return int(number)
 
 
 def least_whole(satisfies: Callable[[int], bool], low: int, high: int) -> int:

@@ -129,6 +129,20 @@ class Cube:
         """Whether there is a count for every cell, or for the occupied ones only."""
         return self.coordinates is None
 
+    def occupied(self) -> tuple[Array, Array]:
+        """Where the occupied cells are, and how many rows each holds.
+
+        Returns
+        -------
+        coordinates, counts : int64 ndarrays of shapes (occupied, axes) and (occupied,)
+        """
+        if self.coordinates is not None:
+            return self.coordinates, self.counts
+        cells = np.flatnonzero(self.counts)
+        # Each column is contiguous, because most users go through the cells axis by axis.
+        coordinates = np.stack(np.unravel_index(cells, self.lattice.shape)).T
+        return coordinates, self.counts[cells].astype(np.int64, copy=False)
+
     @property
     def domain(self) -> Domain | None:
         """None: a cube knows its own cells, and not the table that they were counted from."""

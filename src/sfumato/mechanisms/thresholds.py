@@ -65,7 +65,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.basics import Array, decimal
-from sfumato.errors import InternalError, UsageError, nearest, shown
+from sfumato.errors import InternalError, UsageError, require_word
 from sfumato.mechanisms.gaussian_keys import (
     KeyNoise,
     ThresholdGaussian,
@@ -192,12 +192,7 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
     >>> key_law(ApproxDP("1", "1e-6"), Unit(), "stability").threshold
     31
     """
-    if rule not in RULES:
-        raise UsageError(
-            f"selection = {shown(rule)}",
-            f"there is no rule of that name; {nearest(rule, RULES)}",
-            "Name one of them",
-        )
+    require_word(rule, "selection", RULES)
     if not isinstance(cost, ApproxDP) or not cost.delta:
         raise UsageError(
             "keys that are not known beforehand",

@@ -21,7 +21,7 @@ import sfumato.answers.registry  # noqa: F401  # it knows how questions are deco
 from sfumato.answers import LONGEST, AnyQuestion, Kind, Needs, Question, Within
 from sfumato.basics import Exactly, ExplainedStruct, GivenNumbers, fraction, positive, require_plan
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
-from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
+from sfumato.errors import UsageError, nearest, printable, require_word, shown
 from sfumato.privacy import (
     CentralMeasure,
     Event,
@@ -688,15 +688,8 @@ def _no_question(given: object, obstacle: str) -> UsageError:
 def _read_word(name: str, words: object) -> Reader:
     """Return what reads an option that is one of a few words."""
 
-    known: tuple[str, ...] = get_args(words)
-
     def read(given: object, _: Sequence[AnyQuestion]) -> object:
-        if not is_one_of(given, known):
-            raise UsageError(
-                f"{name} = {shown(given)}",
-                f"it is unknown; {nearest(given, known)}",
-                f'Write {name}="{known[0]}"',
-            )
+        require_word(given, name, get_args(words))
         return given
 
     return read

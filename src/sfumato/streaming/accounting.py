@@ -46,7 +46,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics import Array, is_whole
+from sfumato.basics import Array, is_whole, whole
 from sfumato.errors import UsageError, explained
 from sfumato.privacy import Neighbours, squared_factor
 from sfumato.streaming.generators import check_deviation
@@ -128,12 +128,13 @@ def check_pattern(participations: int, separation: int) -> None:
         ("participations", participations, 1),
         ("separation", separation, 0),
     ):
-        if not is_whole(value, least):
-            raise UsageError(
-                f"{name} = {value!r}",
-                f"it must be a whole number of at least {least}",
-                f"Give such a number for {name}",
-            )
+        whole(
+            value,
+            name,
+            least,
+            obstacle=f"it must be a whole number of at least {least}",
+            remedy=f"Give such a number for {name}",
+        )
 
 
 def _checked(coefficients: Array) -> Array:
@@ -228,11 +229,13 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
     20
     """
     check_pattern(participations, separation)
-    if not is_whole(steps, 1):
-        raise UsageError(
-            f"steps = {steps!r}", "a tree has at least one leaf", "Give a whole number from 1 on"
-        )
-    steps = int(steps)
+    steps = whole(
+        steps,
+        "steps",
+        1,
+        obstacle="a tree has at least one leaf",
+        remedy="Give a whole number from 1 on",
+    )
     if separation == 0:
         return participations**2 * levels(steps)
     many = min(participations, -(-steps // separation))
@@ -423,14 +426,15 @@ def compute_zcdp_single_tree(
     10.0
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
-    if not is_whole(min_separation, 0):
-        raise UsageError(
-            f"min_separation = {min_separation!r}",
-            "it counts the steps between two participations",
-            "Give 0 or more",
-        )
+    between = whole(
+        min_separation,
+        "min_separation",
+        0,
+        obstacle="it counts the steps between two participations",
+        remedy="Give 0 or more",
+    )
     square = squared_tree_sensitivity(
-        total_steps, participations=max_participation, separation=int(min_separation) + 1
+        total_steps, participations=max_participation, separation=between + 1
     )
     return _rho(sigma, square)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from sfumato.answers import drawn
-from sfumato.basics import RHO_UNITS, Array, Exactly, ExplainedStruct, is_whole, positive, units_up
+from sfumato.answers import Axes, drawn
+from sfumato.basics import RHO_UNITS, Array, Exactly, ExplainedStruct, positive, units_up, whole
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.privacy import ZCDP, fill_docstring
 from sfumato.streaming.generators import (
@@ -20,9 +20,6 @@ from sfumato.streaming.generators import (
     as_generator,
     check_deviation,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 V_co = TypeVar("V_co", covariant=True)
 
@@ -258,13 +255,16 @@ def plot_errors(
 
 def check_steps(steps: int, most: int | None = None) -> int:
     """Refuse numbers of steps below 1 or beyond a horizon."""
-    if not is_whole(steps, 1):
-        raise UsageError(
-            f"steps = {steps!r}", "there is at least one step", "Give a whole number from 1 on"
-        )
-    if most is not None and steps > most:
+    number = whole(
+        steps,
+        "steps",
+        1,
+        obstacle="there is at least one step",
+        remedy="Give a whole number from 1 on",
+    )
+    if most is not None and number > most:
         raise beyond(most)
-    return int(steps)
+    return number
 
 
 def beyond(horizon: int) -> UsageError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import (
     Generic,
     Protocol,
@@ -129,13 +129,8 @@ class NoiseState(ExplainedStruct, frozen=True):
         return f"<NoiseState at {self.position}{'' if self.private else '; NOT PRIVATE'}>"
 
 
-class _Rows(Protocol[V_co]):
-    """One leaf's values for the positions of a block."""
-
-    def __getitem__(self, row_index: int, /) -> V_co: ...
-
-
-Block: TypeAlias = tuple[bytes, float, int, list[_Rows[V_co]]]
+Block: TypeAlias = tuple[bytes, float, int, list[Sequence[V_co]]]
+"""The key and the scale of some noise, the number of the block, and each leaf's values in it."""
 
 
 @explained_methods
@@ -280,7 +275,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
             done += taken
         return numbers
 
-    def _block(self, state: NoiseState, block: int) -> list[_Rows[V_co]]:
+    def _block(self, state: NoiseState, block: int) -> list[Sequence[V_co]]:
         """Return the rows of one block, leaf by leaf.
 
         The last few blocks are kept for speed; they are functions of the state.
@@ -292,7 +287,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
                 return rows
         drawn = zip(self._draw(state, block), self._leaves, strict=True)
         parts = [part.tolist() if spec is None else part for part, spec in drawn]
-        rows = cast("list[_Rows[V_co]]", parts)
+        rows = cast("list[Sequence[V_co]]", parts)
         if self._per_block > 1:
             self._blocks = [(state.key, scale, block, rows), *self._blocks[: _KEPT - 1]]
         return rows
@@ -311,7 +306,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
             drawn.append(rows.reshape(self._per_block, *array.shape))
         return drawn
 
-    def _own(self, rows: _Rows[V_co], row_index: int) -> V_co | Array:
+    def _own(self, rows: Sequence[V_co], row_index: int) -> V_co | Array:
         """Return one row, in memory of its own if the block is kept: callers may change it."""
         row = rows[row_index]
         return row.copy() if isinstance(row, np.ndarray) and self._per_block > 1 else row

@@ -86,7 +86,24 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
 
 @explained_methods
-class CumulativeSumQuery:
+class RecordSums:
+    """What all sums of clipped records share."""
+
+    def accumulate_preprocessed_record(self, sample_state: V, preprocessed_record: V) -> V:
+        """Add a clipped record to the sum of a step."""
+        return added(sample_state, preprocessed_record)
+
+    def merge_sample_states(self, one: V, other: V) -> V:
+        """Add up the sums of two parts of one step."""
+        return self.accumulate_preprocessed_record(one, other)
+
+    def derive_metrics(self, global_state: object) -> dict[str, object]:
+        """Return nothing: no metric is paid for."""
+        return {}
+
+
+@explained_methods
+class CumulativeSumQuery(RecordSums):
     """Noisy running totals of clipped records, with the noise of any aggregator.
 
     Parameters
@@ -162,19 +179,11 @@ class CumulativeSumQuery:
         # All leaves are clipped together: the cost is that of the norm of the whole record.
         return rebuilt(record, self._clip_fn(clippable, params))
 
-    def accumulate_preprocessed_record(self, sample_state: V, preprocessed_record: V) -> V:
-        """Add a clipped record to the sum of a step."""
-        return added(sample_state, preprocessed_record)
-
     def accumulate_record(self, params: float, sample_state: V, record: V) -> V:
         """Clip a record and add it to the sum of a step."""
         return self.accumulate_preprocessed_record(
             sample_state, self.preprocess_record(params, record)
         )
-
-    def merge_sample_states(self, one: V, other: V) -> V:
-        """Add up the sums of two parts of one step."""
-        return self.accumulate_preprocessed_record(one, other)
 
     def get_noised_result(
         self, sample_state: V, global_state: SumState
@@ -210,10 +219,6 @@ class CumulativeSumQuery:
         else:
             fresh = self.aggregator.reset_state(tree_state)
         return SumState(fresh, global_state.clip_value, noised_results, self._zeros())
-
-    def derive_metrics(self, global_state: SumState) -> dict[str, object]:
-        """Return nothing: no metric is paid for."""
-        return {}
 
     def _zeros(self) -> Nested:
         return map_leaves(lambda specs: _zero(specs[0]), self._specs)
@@ -480,7 +485,7 @@ class InnerQuery(Protocol):
 
 
 @explained_methods
-class ArraySums(abc.ABC):
+class ArraySums(RecordSums, abc.ABC):
     """The steps that sums of arrays share: begin with zeros, clip, add up."""
 
     @abc.abstractmethod
@@ -491,25 +496,11 @@ class ArraySums(abc.ABC):
         """Return the sum of no records that are like a template."""
         return np.zeros(np.shape(template))
 
-    def accumulate_preprocessed_record(
-        self, sample_state: Array, preprocessed_record: Array
-    ) -> Array:
-        """Add a clipped record to a sum."""
-        return np.asarray(sample_state + preprocessed_record)
-
     def accumulate_record(self, params: object, sample_state: Array, record: ArrayLike) -> Array:
         """Clip a record and add it to a sum."""
         return self.accumulate_preprocessed_record(
             sample_state, self.preprocess_record(params, record)
         )
-
-    def merge_sample_states(self, one: Array, other: Array) -> Array:
-        """Add up the sums of two parts."""
-        return self.accumulate_preprocessed_record(one, other)
-
-    def derive_metrics(self, global_state: object) -> dict[str, object]:
-        """Return nothing: no metric is paid for."""
-        return {}
 
 
 class GaussianSumState(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers import Estimate, error_probability
-from sfumato.basics import Array, Exactly, is_whole
+from sfumato.basics import Array, Exactly, whole
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
@@ -345,10 +345,10 @@ def _own(state: object) -> RangeState:
 
 def check_arity(arity: int) -> int:
     """Refuse an arity below 2."""
-    if not is_whole(arity, 2):
-        raise UsageError(
-            f"arity = {arity!r}",
-            "a node has at least two children",
-            "Give a whole number from 2 on",
-        )
-    return int(arity)
+    return whole(
+        arity,
+        "arity",
+        2,
+        obstacle="a node has at least two children",
+        remedy="Give a whole number from 2 on",
+    )

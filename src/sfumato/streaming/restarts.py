@@ -12,10 +12,16 @@ from typing import ClassVar, Generic, TypeVar, overload
 
 import msgspec
 
-from sfumato.basics import is_whole
-from sfumato.errors import UsageError, explained_methods, shown
+from sfumato.basics import whole
+from sfumato.errors import UsageError, explained_methods
 from sfumato.streaming.generators import check_deviation
-from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState, require
+from sfumato.streaming.queries import (
+    CumulativeSumQuery,
+    RecordSums,
+    StreamEvent,
+    SumState,
+    require,
+)
 from sfumato.streaming.values import Nested
 
 S = TypeVar("S")
@@ -73,20 +79,23 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
                 "Write PeriodicRoundRestartIndicator(period=100)",
             )
         name, steps = ("frequency", frequency) if period is None else ("period", period)
-        if not is_whole(steps, 1):
-            raise UsageError(
-                f"{name} = {shown(steps)}",
-                "a restart follows at least one step",
-                "Give a whole number from 1 on",
+        self.period = whole(
+            steps,
+            name,
+            1,
+            obstacle="a restart follows at least one step",
+            remedy="Give a whole number from 1 on",
+        )
+        self.warmup = 0
+        if warmup is not None:
+            self.warmup = whole(
+                warmup,
+                "warmup",
+                1,
+                self.period - 1,
+                obstacle="it lies between 1 and period - 1",
+                remedy="Give such a number, or leave it out",
             )
-        if warmup is not None and not is_whole(warmup, 1, steps - 1):
-            raise UsageError(
-                f"warmup = {shown(warmup)}",
-                "it lies between 1 and period - 1",
-                "Give such a number, or leave it out",
-            )
-        self.period = int(steps)
-        self.warmup = int(warmup or 0)
 
     @property
     def frequency(self) -> int:
@@ -155,7 +164,7 @@ class RestartState(msgspec.Struct, Generic[S], frozen=True, eq=False):
 
 
 @explained_methods
-class RestartQuery(Generic[S]):
+class RestartQuery(RecordSums, Generic[S]):
     """A cumulative or residual query that restarts when an indicator says so.
 
     Parameters
@@ -255,14 +264,6 @@ class RestartQuery(Generic[S]):
         """Add a clipped record to the sum of a step."""
         return self._inner.accumulate_preprocessed_record(sample_state, preprocessed_record)
 
-    def merge_sample_states(self, one: V, other: V) -> V:
-        """Add up the sums of two parts of one step."""
-        return self._inner.merge_sample_states(one, other)
-
     def accumulate_record(self, params: float, sample_state: V, record: V) -> V:
         """Clip a record and add it to the sum of a step."""
         return self._inner.accumulate_record(params, sample_state, record)
-
-    def derive_metrics(self, global_state: RestartState[S]) -> dict[str, object]:
-        """Return nothing: no metric is paid for."""
-        return {}

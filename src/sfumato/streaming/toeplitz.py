@@ -46,8 +46,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.basics import Array, ExplainedStruct, is_whole
-from sfumato.errors import UsageError, explained, explained_methods
+from sfumato.basics import Array, ExplainedStruct, whole
+from sfumato.errors import explained, explained_methods
 
 # --- the square root ------------------------------------------------------------------------------
 
@@ -109,16 +109,18 @@ def dyadic_coefficients(horizon: int, precision: int) -> Array:
     >>> dyadic_coefficients(5, 8).tolist()
     [256, 128, 96, 80, 70]
     """
-    if not is_whole(precision, 0, MOST_PRECISE):
-        raise UsageError(
-            f"precision = {precision!r}",
-            f"it must be a whole number from 0 to {MOST_PRECISE}",
-            "Choose one such as 16",
-        )
-    shift = _PLACES - int(precision)
+    places = whole(
+        precision,
+        "precision",
+        0,
+        MOST_PRECISE,
+        obstacle=f"it must be a whole number from 0 to {MOST_PRECISE}",
+        remedy="Choose one such as 16",
+    )
+    shift = _PLACES - places
     half = 1 << shift - 1
     value = 1 << _PLACES
-    rounded_coefficients = [1 << int(precision)]
+    rounded_coefficients = [1 << places]
     for k in range(1, check_horizon(horizon)):
         value = value * (2 * k - 1) // (2 * k)
         rounded = value + half >> shift
@@ -234,13 +236,14 @@ def convolve_spectra(left: Array, right: Array, parts: int) -> Array:
 
 def check_horizon(horizon: int) -> int:
     """Refuse a horizon that is not a whole number from 1 to 10^7."""
-    if not is_whole(horizon, 1, LONGEST):
-        raise UsageError(
-            f"horizon = {horizon!r}",
-            f"it must be a whole number from 1 to {LONGEST:,}",
-            "Say how many steps there will be",
-        )
-    return int(horizon)
+    return whole(
+        horizon,
+        "horizon",
+        1,
+        LONGEST,
+        obstacle=f"it must be a whole number from 1 to {LONGEST:,}",
+        remedy="Say how many steps there will be",
+    )
 
 
 # --- buffers --------------------------------------------------------------------------------------
@@ -298,13 +301,15 @@ class BLT(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         horizon = check_horizon(horizon)
         if buffers is None:
             return _fewest(horizon)
-        if not is_whole(buffers, 1, MOST_BUFFERS):
-            raise UsageError(
-                f"buffers = {buffers!r}",
-                f"it must be a whole number from 1 to {MOST_BUFFERS}",
-                "Choose 4 or 5, or leave it out",
-            )
-        return _optimal(horizon, int(buffers))
+        number = whole(
+            buffers,
+            "buffers",
+            1,
+            MOST_BUFFERS,
+            obstacle=f"it must be a whole number from 1 to {MOST_BUFFERS}",
+            remedy="Choose 4 or 5, or leave it out",
+        )
+        return _optimal(horizon, number)
 
     def coefficients(self, horizon: int | None = None) -> Array:
         """Return the first column of the buffered matrix: a float64 ndarray of shape (horizon,).
