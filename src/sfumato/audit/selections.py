@@ -130,7 +130,7 @@ def law_of(
 
     @lru_cache(maxsize=4096)
     def law(rows: Rows) -> Array:
-        (counted,) = cells_by_axis(count(background + rows, lattice), None)
+        ((counted,),) = cells_by_axis(count(background + rows, lattice))
         if isinstance(cost, ZCDP):
             # A number near the truth lets the selection tell most of the rows.
             total = None if method.total_law is None else len(background)
@@ -236,7 +236,7 @@ def run_of_gaps(method: AxisMethod, lattice: Lattice, edges: Array) -> Mechanism
 
     @lru_cache(maxsize=1024)
     def counted(rows: Rows) -> Cells:
-        (cells,) = cells_by_axis(count(rows, lattice), None)
+        ((cells,),) = cells_by_axis(count(rows, lattice))
         return cells.divided(method.subcells)
 
     def run(rows: Rows, noise: Bits) -> Published:
@@ -258,7 +258,7 @@ def run_of_tree(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMe
 
     def run(rows: Rows, noise: Bits) -> Published:
         cube = counted(rows)
-        (cells,) = cells_by_axis(cube, None)
+        ((cells,),) = cells_by_axis(cube)
         levels = ranks.noisy_counts(cells, method.laws, noise)
         numbers = tuple(np.concatenate(levels).tolist())
         if not isinstance(noise, Scripted):

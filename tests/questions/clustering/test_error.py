@@ -13,7 +13,6 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import GridAxis
 from sfumato.questions.clustering.error import HEAVIER_TAILS, Cells
 from sfumato.questions.clustering.lloyd import nearest
-from sfumato.questions.clustering.methods import occupied
 from sfumato.random import PublicSeed
 from sfumato.random.bits import Bits, current
 from support.statistics import covers
@@ -58,7 +57,8 @@ def counted(points: np.ndarray, question: sf.KMeans, axis: sf.Interval = UNDECLA
         for a, x in zip(lattice.axes, points.T, strict=True)
         if isinstance(a, GridAxis)
     ]
-    return occupied(Cube.of_cells(lattice, np.stack(cells, axis=1)))
+    coordinates, counts = Cube.of_cells(lattice, np.stack(cells, axis=1)).occupied()
+    return Cube(lattice, counts, coordinates)
 
 
 def weights_held(points: np.ndarray, release: sf.KMeansRelease) -> np.ndarray:

@@ -8,7 +8,8 @@ import pytest
 import sfumato as sf
 from benchmarks.clustering import Table, counted, loss
 from sfumato.basics.kmeans import non_negative, weighted_kmeans
-from sfumato.questions.clustering.error import NoisyCells, count_variances, packing
+from sfumato.questions.clustering.error import NoisyCells, packing
+from sfumato.questions.clustering.lloyd import Space
 from sfumato.random import PublicSeed
 
 SIDE = 24
@@ -143,7 +144,7 @@ def test_variances_are_those_of_the_laws() -> None:
     which = partition.which
     assert which is not None
     assert len(set(which.tolist())) > 1
-    found = count_variances(partition)
+    found = NoisyCells.of(Space(cube.lattice), partition).variances
     assert found.tolist() == [partition.laws[i].variance for i in which]
 
 

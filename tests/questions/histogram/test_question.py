@@ -326,7 +326,7 @@ def test_persons_that_nobody_names_are_refused_before_the_charge() -> None:
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [({"count": "people"}, "rows or persons"), ({"records": 10}, "by numbers of rows")],
+    [({"count": "people"}, "it is unknown"), ({"records": 10}, "by numbers of rows")],
 )
 def test_what_cannot_be_counted_by_persons_is_refused(more: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -229,6 +229,7 @@ def test_ranges_of_an_ordinary_histogram() -> None:
     assert release.count().value == release.total().value
     assert 0 <= release.count().high - release.total().high <= 2
     assert release.count(kind="b").value == release.values[1].sum()
+    assert release.count(kind=[]).value == 0
     one = release.count(age=(3, 4), kind="b")
     assert one.high - one.value == release.accuracy()[1, 3]
     totals = release.cumulative("age")

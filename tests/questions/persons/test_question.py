@@ -157,7 +157,7 @@ def test_ways_to_write_a_table_are_one_question() -> None:
         ({"of": "norm"}, "without axes"),
         ({"axes": "hour"}, "the same in every table"),
         ({"bins": 4}, "the same in every table"),
-        ({"of": "width", "axes": "hour"}, "not counted by that"),
+        ({"of": "width", "axes": "hour"}, "there are 'rows'"),
         ({"of": "norm", "axes": "minute"}, "no axis of that name"),
         ({"of": "norm", "axes": "hour", "bins": 1}, "at least 2 bins"),
     ],

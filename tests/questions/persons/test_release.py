@@ -64,7 +64,7 @@ def test_of_nobody_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "ten", 10**10, True])
 def test_a_limit_is_a_whole_number(limit: object) -> None:
-    with pytest.raises(sf.UsageError, match="a limit is a whole number"):
+    with pytest.raises(sf.UsageError, match="per person is a whole number"):
         release_of(ROWS).affected(limit)  # type: ignore[arg-type]
 
 

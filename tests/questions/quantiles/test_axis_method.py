@@ -16,7 +16,7 @@ from sfumato.questions.quantiles.cells import Cells
 from sfumato.questions.quantiles.methods import AxisMethod, choose_by_halving, method_for
 from sfumato.random.bits import current
 from support import selections, ties
-from support.quantile_data import SELECTIONS, cells_of
+from support.quantile_data import SELECTIONS, cells_of, drawn_points
 from support.selections import data_sets, moves, worst
 
 ORDER = [2, 0, 3, 1]  # the middle first, then the widest gap
@@ -161,4 +161,4 @@ def test_an_atom_is_the_answer_where_a_quantile_lies_inside_it(m, method, cost, 
     targets = below[-1] * np.array([float(q) for q in at])
     inside = (targets > below[37] + 300) & (targets < below[38] - 300)
     for _ in range(5):
-        assert (axis_method.draw(cells_of(counts), current())[inside] == 37).all()
+        assert (drawn_points(axis_method, cells_of(counts), current())[inside] == 37).all()

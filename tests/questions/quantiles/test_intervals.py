@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import sfumato as sf
 from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise import DiscreteLaplace, add_noise
 from sfumato.mechanisms.noise_sums import contrast_half_width, sum_masses
-from sfumato.questions.quantiles.ranks import GapNoise, RankTest
+from sfumato.questions.quantiles.ranks import GapNoise, number_short
 from sfumato.random import PublicSeed
 from support.quantile_data import METHODS
 
@@ -93,13 +94,15 @@ def test_an_end_is_wrong_as_seldom_as_stated_and_hardly_less(alpha, below, q):
     at_x = np.arange(len(x)) - len(x) // 2
     at_y = np.arange(len(y)) - len(y) // 2
     moved = float(1 - q) * at_x[:, None] - float(q) * at_y
-    test = RankTest(GapNoise(law), np.array([below]), counts, q, alpha)
+    stated_of = partial(
+        number_short, GapNoise(law), np.array([below]), counts=counts, q=q, alpha=alpha
+    )
     half = contrast_half_width(law, below, counts - below, q, alpha)
     # What is asked for is exactly the number of rows below the value: it is above the quantile.
     spare = -1 - moved
     wrong = spare >= half
     sample = np.linspace(spare.min(), spare.max(), 50)
-    assert [test.number_short(np.array([rows])) for rows in sample] == list(sample >= half)
+    assert [stated_of(np.array([rows])) for rows in sample] == list(sample >= half)
     masses = x[:, None] * y
     assert masses[wrong].sum() <= alpha / 2
     assert masses[spare >= half - 2].sum() > alpha / 2
@@ -112,9 +115,10 @@ def test_the_first_doubtful_value_ends_the_search():
     draws = 6_000
     noise = add_noise(np.zeros((draws, values + 1), np.int64), law, PublicSeed("search"))
     offsets = np.cumsum(noise, axis=1)[:, :-1] - noise.sum(axis=1)[:, None] / 2
-    test = RankTest(GapNoise(law), np.arange(1, values + 1), values + 1, HALF, 0.2)
-    stated = np.mean([test.number_short(spare) > 0 for spare in -1 - offsets])
-    halves = [contrast_half_width(law, j, values + 1 - j, HALF, 0.2) for j in test.below.tolist()]
+    below = np.arange(1, values + 1)
+    short = partial(number_short, GapNoise(law), below, counts=values + 1, q=HALF, alpha=0.2)
+    stated = np.mean([short(spare) > 0 for spare in -1 - offsets])
+    halves = [contrast_half_width(law, j, values + 1 - j, HALF, 0.2) for j in below.tolist()]
     careless = (-1 - offsets >= np.array(halves)).any(axis=1).mean()
     # 0.1 may be wrong. 0.024 is 6.2 standard deviations: a false alarm has a chance below 1e-9.
     assert stated < 0.1 + 0.024

@@ -14,7 +14,7 @@ from sfumato.privacy.unit import Unit
 from sfumato.questions.quantiles.cells import Cells, points_of
 from sfumato.questions.quantiles.methods import AxisMethod, half_width
 from sfumato.random import PublicSeed
-from support.quantile_data import METHODS, SELECTIONS, cells_of
+from support.quantile_data import METHODS, SELECTIONS, cells_of, drawn_points
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
@@ -38,7 +38,10 @@ def test_rank_intervals_cover(method, shape):
     # Other tests examine the law. Here the noise is fixed, so that luck decides nothing.
     noise = PublicSeed(1)
     errors = np.array(
-        [np.abs(below[axis_method.draw(cells, noise)] - targets) - best for _ in range(trials)]
+        [
+            np.abs(below[drawn_points(axis_method, cells, noise)] - targets) - best
+            for _ in range(trials)
+        ]
     )
     each = (errors <= half_width(axis_method, 0.2)).mean(axis=0)
     assert (each >= 0.8).all()  # what is stated holds for the worst data: here it holds with room

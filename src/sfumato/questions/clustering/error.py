@@ -153,6 +153,15 @@ class NoisyCells:
     counts: Array
     variances: Array
 
+    @classmethod
+    def of(cls, space: Space, partition: Partition) -> NoisyCells:
+        """The cells of a partition."""
+        lower = space.scale_edges(partition.lower)
+        upper = space.scale_edges(partition.upper)
+        by_law = [law.variance for law in partition.laws]
+        variances = values_per_cell(by_law, partition.which, len(partition.counts))
+        return cls((lower + upper) / 2, (upper - lower) / 2, partition.counts, variances)
+
     def clustered(self, k: int) -> tuple[Array, Array]:
         """Weighted k-means on the cells that hold rows, as far as can be seen.
 
@@ -231,12 +240,6 @@ class NoisyCells:
         distances = squared_distances(middles, centres).min(axis=1)
         distances += (self.halves[held] ** 2).sum(axis=1) / 3
         return float(weights[held] @ distances)
-
-
-def count_variances(partition: Partition) -> Array:
-    """Return the variance of the noise on each cell's count: float64 ndarray of shape (cells,)."""
-    by_law = [law.variance for law in partition.laws]
-    return values_per_cell(by_law, partition.which, len(partition.counts))
 
 
 # --- the error ------------------------------------------------------------------------------------
@@ -329,14 +332,13 @@ class Cells:
     @classmethod
     def of(cls, space: Space, partition: Partition) -> Cells:
         """The cells of a partition."""
-        lower = space.scale_edges(partition.lower) * HALF
-        upper = space.scale_edges(partition.upper) * HALF
-        weights = non_negative(partition.counts)
-        middles = (lower + upper) / 2
-        halves = (upper - lower) / 2
+        scaled = NoisyCells.of(space, partition)
+        halves = scaled.halves * HALF
+        weights = non_negative(scaled.counts)
         # Steps stand in the middles of cells of the lattice. What rounding leaves is no room.
         room = np.maximum(np.round(halves - space.shift / space.widths, 6), 0.0)
-        return cls(middles, halves, room, partition.counts, weights, count_variances(partition))
+        middles = scaled.middles * HALF
+        return cls(middles, halves, room, scaled.counts, weights, scaled.variances)
 
     @cached_property
     def points(self) -> tuple[Array, Array]:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
-from sfumato.basics import settle
+from sfumato.basics import settle, whole
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
-from sfumato.errors import UsageError, is_one_of, printable, shown
+from sfumato.errors import UsageError, printable, require_word
 from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import CentralMeasure, Proof, Unit, share, without_delta
 from sfumato.questions.clustering import methods
@@ -103,27 +102,17 @@ class KMeans(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.axes is not None:
-            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
-        self._check_clusters(self.n_clusters)
-        if not is_one_of(self.method, get_args(Method)):
-            raise UsageError(
-                f"method = {shown(self.method)}",
-                "it is unknown",
-                f"Choose one of {', '.join(map(repr, get_args(Method)))}",
-            )
-        settle(self)
-
-    @staticmethod
-    def _check_clusters(k: object) -> None:
-        if isinstance(k, int) and not isinstance(k, bool) and 1 <= k <= MOST_CLUSTERS:
-            return
-        is_short = isinstance(k, int | float | str)
-        raise UsageError(
-            f"n_clusters = {shown(k)}" if is_short else f"n_clusters of type {type(k).__name__}",
-            f"the number of clusters is a whole number from 1 to {MOST_CLUSTERS:,}",
-            "Write n_clusters=5",
+        n_clusters = whole(
+            self.n_clusters,
+            "n_clusters",
+            1,
+            MOST_CLUSTERS,
+            obstacle=f"the number of clusters is a whole number from 1 to {MOST_CLUSTERS:,}",
+            remedy="Write n_clusters=5",
         )
+        require_word(self.method, "method", get_args(Method))
+        axes = None if self.axes is None else named_axes(self.axes)
+        settle(self, n_clusters=n_clusters, axes=axes)
 
     def needs(self, domain: Domain) -> Needs:
         """The default lattice of the axes: fine, or their own steps where these are coarser."""

@@ -100,15 +100,10 @@ class Space:
         points, rows : int64 ndarrays of shapes (cells, d) and (cells,)
             Each axis is contiguous in memory, because steps run over one axis at a time.
         """
-        if cube.coordinates is None:
-            occupied = np.flatnonzero(cube.counts)
-            coordinates = np.unravel_index(occupied, self.lattice.shape)
-            counts = cube.counts[occupied]
-        else:
-            coordinates = tuple(cube.coordinates.T)
-            counts = cube.counts
+        coordinates, counts = cube.occupied()
         columns = [
-            _middles(axis.cells)[index] for axis, index in zip(self.axes, coordinates, strict=True)
+            _middles(axis.cells)[index]
+            for axis, index in zip(self.axes, coordinates.T, strict=True)
         ]
         return np.stack(columns).T, counts.astype(np.int64, copy=False)
 

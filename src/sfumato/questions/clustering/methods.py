@@ -24,7 +24,7 @@ from sfumato.basics import Array, several, squared_distances
 from sfumato.domain import Cube
 from sfumato.mechanisms import DiscreteGaussian, Law, count_law
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, of_units, share
-from sfumato.questions.clustering.error import NoisyCells, count_variances, packing
+from sfumato.questions.clustering.error import NoisyCells, packing
 from sfumato.questions.clustering.lloyd import (
     HALF,
     Space,
@@ -53,34 +53,6 @@ BEARABLE = 0.01
 
 
 @dataclass(frozen=True)
-class WeightedCells:
-    """The cells of a partition as k-means sees them, in units of half a side.
-
-    Attributes
-    ----------
-    middles, halves : float64 ndarrays of shape (cells, d)
-        Middles of the cells, and half of their widths.
-    weights : float64 ndarray of shape (cells,)
-        Counts, made non-negative; 0 for cells that cannot be told from empty ones.
-    """
-
-    middles: Array
-    halves: Array
-    weights: Array
-
-
-def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[WeightedCells, Array]:
-    """Weighted k-means on the middles of cells: the cells, and float64 centres of shape (k, d)."""
-    lower = space.scale_edges(partition.lower)
-    upper = space.scale_edges(partition.upper)
-    middles = (lower + upper) / 2
-    halves = (upper - lower) / 2
-    cells = NoisyCells(middles, halves, partition.counts, count_variances(partition))
-    centres, weights = cells.clustered(k)
-    return WeightedCells(middles, halves, weights), centres
-
-
-@dataclass(frozen=True)
 class Schedule:
     """The steps to be made: what each costs, the clip radius, and the noise on sums and counts."""
 
@@ -90,7 +62,12 @@ class Schedule:
 
 
 def schedule_steps(
-    cells: WeightedCells, centres: Array, unit: Unit, cost: CentralMeasure, most: int
+    cells: NoisyCells,
+    weights: Array,
+    centres: Array,
+    unit: Unit,
+    cost: CentralMeasure,
+    most: int,
 ) -> Schedule:
     """Choose the number of steps and the clip radius.
 
@@ -99,7 +76,9 @@ def schedule_steps(
 
     Parameters
     ----------
-    cells : WeightedCells
+    cells : NoisyCells
+    weights : float64 ndarray of shape (cells,)
+        The rows that they are taken to hold.
     centres : float64 ndarray of shape (k, d), in units of half a side
     unit : Unit
     cost : PureDP or ZCDP
@@ -112,13 +91,13 @@ def schedule_steps(
     groups = distances.argmin(axis=1)
     # The mean squared distance of rows to their centres. Rows are taken to lie evenly in each cell.
     to_centre = distances[np.arange(len(groups)), groups]
-    loss = _mean(to_centre + (cells.halves**2).sum(axis=1) / 3, cells.weights)
-    rows = np.maximum(np.bincount(groups, cells.weights, k), 1)
+    loss = _mean(to_centre + (cells.halves**2).sum(axis=1) / 3, weights)
+    rows = np.maximum(np.bincount(groups, weights, k), 1)
     # What a unit of variance on every sum adds to the mean loss.
     loss_per_variance = d * float((1 / rows).sum()) / rows.sum()
     clipping_loss = {
         min(radius, most): added
-        for radius, added in _radii(cells, centres, groups, isinstance(cost, ZCDP)).items()
+        for radius, added in _radii(cells, weights, centres, groups, isinstance(cost, ZCDP)).items()
     }
     for number in range(MOST_STEPS, 0, -1):
         costs = share(cost, [Fraction(1)] * number)
@@ -141,7 +120,7 @@ def schedule_steps(
 
 
 def _radii(
-    cells: WeightedCells, centres: Array, groups: Array, euclidean: bool
+    cells: NoisyCells, weights: Array, centres: Array, groups: Array, euclidean: bool
 ) -> dict[int, float]:
     """Return radii that leave given shares of the differences whole, and the loss that each adds.
 
@@ -154,14 +133,14 @@ def _radii(
     else:
         length = (np.abs(offsets) + cells.halves / 2).sum(axis=1)
     order = np.argsort(length)
-    rows_within = np.cumsum(cells.weights[order])
-    rows = np.maximum(np.bincount(groups, cells.weights, k), 1)
+    rows_within = np.cumsum(weights[order])
+    rows = np.maximum(np.bincount(groups, weights, k), 1)
     added = {}
     for share_within in WITHIN:
         last = int(np.searchsorted(rows_within, share_within * rows_within[-1]))
         radius = length[order[min(last, len(order) - 1)]]
         lost_share = 1 - np.minimum(1, radius / np.maximum(length, 1 / HALF))
-        lost_weights = cells.weights * lost_share
+        lost_weights = weights * lost_share
         columns = [np.bincount(groups, lost_weights * column, k) for column in offsets.T]
         lost = np.stack(columns, axis=1)
         added[max(1, int(radius * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
@@ -267,7 +246,8 @@ def eugkm(
     partition = question.answer(counts, unit, cost, noise)
     _, law = question.laws(cost, unit)
     space = Space(counts.lattice)
-    cells, start = cluster_cells(space, partition, k)
+    cells = NoisyCells.of(space, partition)
+    start, _ = cells.clustered(k)
     centres = space.whole(start)
     groups = nearest(space.whole(cells.middles), centres)
     weights = np.zeros(k, np.int64)
@@ -280,25 +260,20 @@ def eugkm(
 def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:
     """Split space where rows are, cluster the cells, and refine the centres by clipped steps."""
     space = Space(cube.lattice)
-    cube = occupied(cube)
+    # Stored by its occupied cells, so that they are searched for once.
+    coordinates, occupied = cube.occupied()
+    cube = Cube(cube.lattice, occupied, coordinates)
     for_partition, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
     partition = tree_cells(cube, unit, for_partition, noise)
-    cells, start = cluster_cells(space, partition, k)
-    schedule = schedule_steps(cells, start, unit, for_steps, longest_radius(space, cost))
+    cells = NoisyCells.of(space, partition)
+    start, cell_weights = cells.clustered(k)
+    most = longest_radius(space, cost)
+    schedule = schedule_steps(cells, cell_weights, start, unit, for_steps, most)
     centres, steps = take_steps(space.rows(cube), space, space.whole(start), schedule, noise)
     _, law = schedule.laws
     mechanism = f"{partition.guarantee.mechanism}; {describe(schedule)}"
     terms = np.ones(k, np.int64)
     return Clusters(centres, steps[-1].counts, terms, law, mechanism, partition, steps)
-
-
-def occupied(cube: Cube) -> Cube:
-    """Return the same cube, stored by its occupied cells, so that they are searched for once."""
-    if cube.coordinates is not None:
-        return cube
-    flat = np.flatnonzero(cube.counts)
-    coordinates = np.stack(np.unravel_index(flat, cube.lattice.shape)).T
-    return Cube(cube.lattice, cube.counts[flat].astype(np.int64), coordinates)
 
 
 def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
 
-from sfumato.answers import Captions, Estimate, Release, drawn, error_probability
+from sfumato.answers import Axes, Captions, Estimate, Release, drawn, error_probability
 from sfumato.basics import Array, Exactly, sidak, table_of
 from sfumato.domain import Lattice
-from sfumato.errors import UsageError, not_saved, printable
+from sfumato.errors import UsageError, printable, require_fitting
 from sfumato.mechanisms import Law, sum_half_width
 from sfumato.questions.clustering.error import Cells, root_mean_square, rounding
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, nearest
 from sfumato.questions.partition.release import Partition
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 
 class KMeansRelease(
@@ -97,8 +94,11 @@ class KMeansRelease(
     flags: tuple[bool, ...] = msgspec.field(default=(), name="known")
 
     def __post_init__(self) -> None:
-        if not self._is_whole():
-            raise not_saved("clusters", "they have another number of centres than of weights")
+        require_fitting(
+            self._is_whole(),
+            "clusters",
+            "they have another number of centres than of weights",
+        )
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
         flags = tuple((self.weights > self.accuracy()).tolist())
         msgspec.structs.force_setattr(self, "flags", flags)

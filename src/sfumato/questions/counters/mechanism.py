@@ -18,7 +18,6 @@ import numpy as np
 
 from sfumato.answers import Estimate
 from sfumato.basics import Array
-from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms import DiscreteGaussian
 from sfumato.random.bits import Bits
 
@@ -88,11 +87,6 @@ class CounterMechanism(Protocol[S]):
         """Describe the mechanism in words."""
 
 
-def invalid_mechanism(name: str, obstacle: str) -> UsageError:
-    """Return the refusal of parameters that no counter chooses, so that only a file can hold."""
-    return not_saved(f"{name} for a running total", obstacle)
-
-
 @lru_cache(maxsize=64)
 def variance_of(law: DiscreteGaussian) -> float:
     """Return the variance of a law; cached, since every step asks for it."""
@@ -107,24 +101,20 @@ class NormalErrors(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
-        """Return two-sided normal quantiles; see ``normal_half_widths``."""
-        return normal_half_widths(self.variances(first, last), alpha)
+        """Return two-sided normal quantiles: see ``CounterMechanism``."""
+        from scipy.special import ndtri
+
+        quantiles = -ndtri(np.asarray(alpha) / 2)
+        # The errors are sums of discrete Gaussian draws whose lattice is thousands of times finer
+        # than their sigma. Such a sum differs from the normal law by less than the rounding of this
+        # computation, and the slack covers that rounding.
+        deviations = np.sqrt(self.variances(first, last))
+        return np.asarray(quantiles * deviations * (1 + NORMAL_SLACK))
 
     def laws(self, first: int, last: int) -> list[str]:
         """Describe the error of each total by its standard deviation."""
         deviations = np.sqrt(self.variances(first, last)).tolist()
         return [f"normal of standard deviation {deviation:.6g}" for deviation in deviations]
-
-
-def normal_half_widths(variances: Array, alpha: Array | float) -> Array:
-    """Return two-sided normal quantiles for given variances: a float64 ndarray of their shape."""
-    from scipy.special import ndtri
-
-    quantiles = -ndtri(np.asarray(alpha) / 2)
-    # The errors are sums of discrete Gaussian draws whose lattice is thousands of times finer than
-    # their sigma. Such a sum differs from the normal law by less than the rounding of this
-    # computation, and the slack covers that rounding.
-    return np.asarray(quantiles * np.sqrt(variances) * (1 + NORMAL_SLACK))
 
 
 class Total(Estimate, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics import Array
-from sfumato.errors import Infeasible, InternalError, UsageError
+from sfumato.errors import Infeasible, InternalError, UsageError, require_fitting
 from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import (
     ZCDP,
@@ -40,7 +40,7 @@ from sfumato.privacy import (
     squared_factor,
     without_delta,
 )
-from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism
+from sfumato.questions.counters.mechanism import Estimator, Whole
 from sfumato.questions.counters.toeplitz import (
     BLT_PRECISION,
     LONGEST,
@@ -106,8 +106,11 @@ class Segments(msgspec.Struct, frozen=True, tag="segments", forbid_unknown_field
     cells: int = 1
 
     def __post_init__(self) -> None:
-        if self.scale <= 0 or self.cells < 1:
-            raise invalid_mechanism("elder trees", "their scale or their categories cannot be")
+        require_fitting(
+            self.scale > 0 and self.cells >= 1,
+            "elder trees for a running total",
+            "their scale or their categories cannot be",
+        )
 
     @property
     def horizon(self) -> None:

@@ -6,17 +6,16 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captioned, Preview, drawn, error_probability, half_width_text
+from sfumato.answers import Axes, Captioned, Preview, drawn, error_probability, half_width_text
 from sfumato.basics import Array, Exactly, agreeing, decimal, require_numbers, settle, several
 from sfumato.domain import Categories, Domain, Interval, Label, LabelAxis, Lattice, Listed
-from sfumato.errors import UsageError, nearest, printable, shown
+from sfumato.errors import UsageError, nearest, printable, require_word, shown
 from sfumato.mechanisms import Law
 from sfumato.privacy import (
     CentralMeasure,
@@ -47,10 +46,6 @@ from sfumato.questions.counters.methods import (
     mechanism_for,
 )
 from sfumato.questions.counters.tree import ElderTree, band
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 # --- errors ---------------------------------------------------------------------------------------
 
@@ -262,8 +257,8 @@ class Counter(
         self._check_late()
         self._check_value()
         self._check_by()
-        _check_choice("method", self.method, METHODS)
-        _check_choice("late", self.late, LATE)
+        require_word(self.method, "method", METHODS)
+        require_word(self.late, "late", LATE)
         settle(self)
 
     def _check_horizon(self, given: object) -> None:
@@ -594,13 +589,6 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     def remarks(self) -> list[str]:
         """Return none: ``counted`` says which rows are left out."""
         return []
-
-
-def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise UsageError(
-            f"{name} = {shown(given)}", f"it is unknown; {nearest(given, known)}", "Name one"
-        )
 
 
 def _no_horizon(given: object) -> UsageError:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
-from sfumato.answers import Captions, Release, drawn, error_probability
+from sfumato.answers import Axes, Captions, Release, drawn, error_probability
 from sfumato.basics import Array, Exactly, table_of
-from sfumato.errors import not_saved
+from sfumato.errors import require_fitting
 from sfumato.privacy import counted_rows
 from sfumato.questions.counters.mechanism import Whole
 from sfumato.questions.counters.question import Settled, half_widths
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from matplotlib.axes import Axes
 
 LARGEST_RESOLUTION = 10**100
 """The size of the largest bounds."""
@@ -58,35 +55,23 @@ class CounterRelease(
     events: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        self._check_shape()
-        self._check_mechanism()
-        self._check_calendar()
+        name = "a running total"
+        cells = len(self.names)
+        steps = len(self.outputs)
+        sized = len(self.events) == steps and all(len(output) == cells for output in self.outputs)
+        require_fitting(sized, name, "it has another number of totals than of steps")
+        mechanism = self.settled.mechanism
+        within = mechanism.horizon is None or steps <= mechanism.horizon
+        sound = 0 < self.settled.resolution <= LARGEST_RESOLUTION
+        own = mechanism.cells == cells and sound and within
+        require_fitting(own, name, "its mechanism belongs to another stream")
+        calendar = self.settled.counter.calendar
+        named = calendar is None or self.events == tuple(map(calendar.name, range(steps)))
+        require_fitting(named, name, "its steps are not those of its calendar")
         # Version 0.1 did not store this text, and decoding filled in that of tables.
         if self.guarantee.counted == counted_rows(self.guarantee.unit):
             guarantee = msgspec.structs.replace(self.guarantee, counted=self.settled.counted)
             msgspec.structs.force_setattr(self, "guarantee", guarantee)
-
-    def _check_shape(self) -> None:
-        cells = len(self.names)
-        same_steps = len(self.events) == len(self.outputs)
-        if not same_steps or any(len(output) != cells for output in self.outputs):
-            raise not_saved("a running total", "it has another number of totals than of steps")
-
-    def _check_mechanism(self) -> None:
-        mechanism = self.settled.mechanism
-        same_cells = mechanism.cells == len(self.names)
-        sound_resolution = 0 < self.settled.resolution <= LARGEST_RESOLUTION
-        too_long = mechanism.horizon is not None and len(self.outputs) > mechanism.horizon
-        if not same_cells or not sound_resolution or too_long:
-            raise not_saved("a running total", "its mechanism belongs to another stream")
-
-    def _check_calendar(self) -> None:
-        calendar = self.settled.counter.calendar
-        if calendar is None:
-            return
-        for step_index, name in enumerate(self.events):
-            if name != calendar.name(step_index):
-                raise not_saved("a running total", "its steps are not those of its calendar")
 
     @property
     def values(self) -> Array:

@@ -59,13 +59,13 @@ import msgspec
 import numpy as np
 
 from sfumato.basics import Array
+from sfumato.errors import require_fitting
 from sfumato.mechanisms import DiscreteGaussian
 from sfumato.questions.counters.calendar import MOST_STEPS
 from sfumato.questions.counters.mechanism import (
     Estimator,
     NormalErrors,
     Whole,
-    invalid_mechanism,
     variance_of,
 )
 from sfumato.random.bits import Bits
@@ -160,10 +160,11 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
     def __post_init__(self) -> None:
         steps = 1 <= self.horizon <= LONGEST
         places = 0 <= self.precision <= MOST_PRECISE
-        if not steps or not places or self.cells < 1:
-            raise invalid_mechanism(
-                "a Toeplitz matrix", "its horizon, its categories or its precision cannot be"
-            )
+        require_fitting(
+            steps and places and self.cells >= 1,
+            "a Toeplitz matrix for a running total",
+            "its horizon, its categories or its precision cannot be",
+        )
 
     def start(self) -> ColumnState:
         """Return the state of no increments."""
@@ -279,11 +280,11 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
 
     def __post_init__(self) -> None:
         places = 0 <= self.precision <= 2 * BLT_PRECISION
-        if not _is_sound(self.parameters) or not places or self.cells < 1:
-            raise invalid_mechanism(
-                "buffers",
-                "their horizon, their categories, their precision or their poles cannot be",
-            )
+        require_fitting(
+            _is_sound(self.parameters) and places and self.cells >= 1,
+            "buffers for a running total",
+            "their horizon, their categories, their precision or their poles cannot be",
+        )
 
     @property
     def horizon(self) -> int:

@@ -83,8 +83,9 @@ import msgspec
 import numpy as np
 
 from sfumato.basics import Array, least_whole
+from sfumato.errors import require_fitting
 from sfumato.mechanisms import DiscreteLaplace
-from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism
+from sfumato.questions.counters.mechanism import Estimator, Whole
 from sfumato.random.bits import Bits
 
 # --- sums of Laplace draws ------------------------------------------------------------------------
@@ -269,9 +270,11 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
     def __post_init__(self) -> None:
         odd = all(radix >= 3 and radix % 2 for radix in self.radices)
         few = len(self.radices) < MOST_LEVELS
-        if not (odd and few and self.horizon >= 1 and self.cells >= 1):
-            parts = "its horizon, its categories or its radices, which are odd numbers from 3 on"
-            raise invalid_mechanism("an elder tree", f"{parts}, cannot be")
+        require_fitting(
+            odd and few and self.horizon >= 1 and self.cells >= 1,
+            "an elder tree for a running total",
+            "its horizon, its categories or its radices (odd numbers from 3 on) cannot be",
+        )
 
     @property
     def levels(self) -> int:

@@ -34,9 +34,18 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from sfumato.answers import CountsPreview
-from sfumato.basics import Exactly, decimal, fraction, positive, probability, sidak
+from sfumato.basics import (
+    Exactly,
+    decimal,
+    fraction,
+    positive,
+    probability,
+    root,
+    sidak,
+    whole,
+)
 from sfumato.domain import Lattice
-from sfumato.errors import Infeasible, UsageError, explained, nearest, shown
+from sfumato.errors import Infeasible, UsageError, explained, nearest
 from sfumato.mechanisms import DiscreteLaplace, KeyLaw, Rule, TruncatedLaplace, key_law
 from sfumato.privacy import ApproxDP, Neighbours, Proof, Unit
 
@@ -56,11 +65,11 @@ WITH_DELTA = ("stability", "truncated-geometric")
 STABILITY_SENSITIVITY = 2
 LEAST_ALPHA = 1e-300
 
-# An epsilon is searched for between these two, by its logarithm.
-LOG_SMALLEST = math.log(1e-6)
-LOG_LARGEST = math.log(2.0**20)
-STRIDE = 0.5  # of the search for an interval that holds the logarithm
-TOLERANCE = 4e-14  # of the logarithm
+# An epsilon is searched for between these two.
+SMALLEST = 1e-6
+LARGEST = 2.0**20
+STRIDE = 1.5  # between the ends of an interval that holds it
+CLOSE = 1e-13  # of its size: how far it may be from the least one
 
 
 @explained
@@ -204,7 +213,13 @@ class _Request:
             )
         self.mechanism = mechanism
         self.unit = unit
-        bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
+        bins = whole(
+            n_bins,
+            "n_bins",
+            1,
+            obstacle="a histogram has at least one bin",
+            remedy="Give a whole number of at least 1",
+        )
         stated_alpha = float(probability(alpha, "alpha"))
         if not LEAST_ALPHA < stated_alpha < 1:
             raise UsageError(
@@ -214,7 +229,15 @@ class _Request:
         self.delta = self._checked_delta(delta, n)
 
     def _checked_delta(self, delta: Exactly, n: int | None) -> Fraction:
-        rows = None if n is None else _whole(n, "n", "the number of rows is at least 1")
+        rows = None
+        if n is not None:
+            rows = whole(
+                n,
+                "n",
+                1,
+                obstacle="the number of rows is at least 1",
+                remedy="Give a whole number of at least 1",
+            )
         if self.mechanism not in WITH_DELTA:
             return fraction(delta, "delta")
         exact = probability(delta, "delta")
@@ -256,21 +279,21 @@ class _Request:
         log_odds = self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
         start = self.unit.counts_l1 * log_odds / max(float(accuracy), 1.0)
 
-        def log_excess(epsilon: float) -> float:
-            return self._log_excess(Fraction(epsilon), math.floor(accuracy))
+        def is_enough(epsilon: float) -> bool:
+            try:
+                return self._is_enough(Fraction(epsilon), math.floor(accuracy))
+            except UsageError:  # this epsilon is too small for the mechanism to have a law
+                return False
 
-        return _smallest(log_excess, start, f"an accuracy of {decimal(accuracy)}")
+        low, high = _bracket(is_enough, start, f"an accuracy of {decimal(accuracy)}")
+        return root(is_enough, low, high, CLOSE)[1]
 
-    def _log_excess(self, epsilon: Fraction, accuracy: int) -> float:
-        """Compare how often a discrete mechanism misses an accuracy with alpha, in logarithms.
-
-        At 0 or below, this epsilon is enough.
-        """
+    def _is_enough(self, epsilon: Fraction, accuracy: int) -> bool:
+        """Tell whether a discrete mechanism misses an accuracy with probability at most alpha."""
         if self.mechanism == "geometric":
             law = DiscreteLaplace(self.unit.counts_l1 / epsilon)
-            return law.log_tail(accuracy) - math.log(self.alpha)
-        missed = self._key_law(epsilon).miss_probability(accuracy)
-        return math.log(max(missed, LEAST_ALPHA)) - math.log(self.alpha)
+            return law.log_tail(accuracy) <= math.log(self.alpha)
+        return self._key_law(epsilon).miss_probability(accuracy) <= self.alpha
 
     def _key_law(self, epsilon: Fraction) -> KeyLaw:
         rule: Rule = "stability" if self.mechanism == "stability" else "truncated-geometric"
@@ -283,79 +306,28 @@ class _Request:
         return math.log(2) - math.log(self.alpha) - log_delta
 
 
-def _whole(value: object, name: str, obstacle: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        request = f"{name} = {shown(value)}" if isinstance(value, int | float) else name
-        raise UsageError(request, obstacle, "Give a whole number of at least 1")
-    return int(value.__index__())
-
-
-def _smallest(excess: Callable[[float], float], start: float, request: str) -> float:
-    """Find the smallest epsilon without an excess, to a relative 1e-13.
-
-    The excess falls as epsilon grows, and may jump. The epsilon returned has none.
-    """
-
-    def over(log_epsilon: float) -> float:
-        try:
-            return excess(math.exp(log_epsilon))
-        except UsageError:  # this epsilon is too small for the mechanism to have a law
-            return math.inf
-
-    low, high = _bracket(over, math.log(start), request)
-    return math.exp(_crossing(over, low, high))
-
-
-def _bracket(over: Callable[[float], float], start: float, request: str) -> tuple[float, float]:
-    """Enclose the point where a falling function crosses 0: above 0 at the low end only."""
-    low = high = start
-    while over(high) > 0:
-        low = high
-        high += STRIDE
-        if high > LOG_LARGEST:
+def _bracket(is_enough: Callable[[float], bool], start: float, request: str) -> tuple[float, float]:
+    """Enclose the least epsilon that is enough: the high end is, and the low end is not."""
+    high = start
+    while not is_enough(high):
+        high *= STRIDE
+        if high > LARGEST:
             raise Infeasible(
                 request,
-                f"no epsilon up to {math.exp(LOG_LARGEST):,.0f} is enough",
+                f"no epsilon up to {LARGEST:,.0f} is enough",
                 "Ask for a larger accuracy, or a larger alpha",
             )
-    while low == high or over(low) <= 0:
+    low = high / STRIDE
+    while is_enough(low):
         high = low
-        low -= STRIDE
-        if low < LOG_SMALLEST:
+        low /= STRIDE
+        if low < SMALLEST:
             raise Infeasible(
                 request,
-                f"an epsilon of {math.exp(LOG_SMALLEST):g} is more than enough",
+                f"an epsilon of {SMALLEST:g} is more than enough",
                 "Ask for a smaller accuracy",
             )
     return low, high
-
-
-def _crossing(over: Callable[[float], float], low: float, high: float) -> float:
-    """Find the first point at which a falling function is not above 0, approached from above.
-
-    A root finder comes close. It may stop on the wrong side of a jump, so the answer is enclosed
-    anew around what it found, and then bisected.
-    """
-    from scipy.optimize import brentq
-
-    near = brentq(lambda x: min(over(x), 1e3), low, high, xtol=TOLERANCE)
-    step = TOLERANCE
-    while over(near + step) > 0:
-        low = near + step
-        step *= 4
-    high = min(high, near + step)
-    step = TOLERANCE
-    while near - step > low and over(near - step) <= 0:
-        high = near - step
-        step *= 4
-    low = max(low, near - step)
-    while high - low > 2 * TOLERANCE:
-        middle = (low + high) / 2
-        if over(middle) > 0:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 # --- bounded noise --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import P
-from sfumato.basics import MOST_NUMBERS, Exactly, positive
+from sfumato.basics import MOST_NUMBERS, Exactly, positive, whole
 from sfumato.domain import (
     BinsAndMissing,
     EdgesAxis,
@@ -77,15 +77,14 @@ def plain_records(records: object, name: str) -> int | None:
     """Read a number of rows: a whole number from 1 to 10^15, or None."""
     if records is None:
         return None
-    is_array = getattr(records, "ndim", 0) != 0
-    if hasattr(records, "__index__") and not isinstance(records, bool) and not is_array:
-        rows = int(records.__index__())
-        if 1 <= rows <= MOST_RECORDS:
-            return rows
-    given = f"{name} of type {type(records).__name__}"
-    if isinstance(records, int | float | str):
-        given = f"{name} = {shown(records)}"
-    raise UsageError(given, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
+    return whole(
+        records,
+        name,
+        1,
+        MOST_RECORDS,
+        obstacle="it is a number of rows, from 1 to 10^15",
+        remedy=f"Write {name}=1000",
+    )
 
 
 def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:

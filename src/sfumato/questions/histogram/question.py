@@ -7,15 +7,16 @@ and receipts print on why histograms are private; then the question and its rele
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
 from sfumato.basics import Array, require_numbers, settle
 from sfumato.domain import Cube, Domain, Interval, LabelAxis, Lattice, LatticeAxis, named_axes
-from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
+from sfumato.errors import UsageError, printable, require_word, shown
 from sfumato.mechanisms import (
     RULES,
     CountLaw,
@@ -64,10 +65,6 @@ from sfumato.questions.histogram.strategies import (
     strategy_for,
 )
 from sfumato.random.bits import Bits
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 # --- options --------------------------------------------------------------------------------------
 
@@ -119,12 +116,7 @@ def check_values(question: Histogram) -> None:
             "a stated number of rows is used only with records",
             "Give records, or leave rows out",
         )
-    if not is_one_of(question.count, get_args(CountedThings)):
-        raise UsageError(
-            f"count = {shown(question.count)}",
-            "rows or persons are counted",
-            'Write count="persons"',
-        )
+    require_word(question.count, "count", get_args(CountedThings))
     if question.workload not in (None, "ranges"):
         raise UsageError(
             f"workload = {shown(question.workload)}",
@@ -137,12 +129,7 @@ def check_values(question: Histogram) -> None:
             "noise is bounded, or it is the one that the cost takes by itself",
             'Write noise="bounded"',
         )
-    if not is_one_of(question.selection, RULES):
-        raise UsageError(
-            f"selection = {shown(question.selection)}",
-            f"there is no rule of that name; {nearest(question.selection, RULES)}",
-            "Name one of them",
-        )
+    require_word(question.selection, "selection", RULES)
 
 
 def check_together(question: Histogram) -> None:
@@ -331,14 +318,16 @@ class Histogram(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
-        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
-        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
-        msgspec.structs.force_setattr(self, "records", plain_records(self.records, "records"))
-        msgspec.structs.force_setattr(self, "rows", plain_records(self.rows, "rows"))
+        settle(
+            self,
+            axes=named_axes(self.axes),
+            bins=plain_bins(self.bins),
+            width=plain_width(self.width),
+            records=plain_records(self.records, "records"),
+            rows=plain_records(self.rows, "rows"),
+        )
         check_values(self)
         check_together(self)
-        settle(self)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell for ``records``, which counts on several lattices.

@@ -5,30 +5,27 @@ The second part is ``workload="ranges"``: what may be asked, and its preview.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.answers import Preview, error_probability
 from sfumato.basics import Array, Exactly
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.mechanisms import CountLaw, Law, Weighted, sum_half_width, weighted_half_widths
+from sfumato.mechanisms import Law, sum_half_width
 from sfumato.questions.histogram.strategies import (
     MOST_CELLS,
-    RangeAnswers,
     Strategy,
     least_accurate_cell,
     range_half_widths,
     sum_variances,
-    total_half_widths,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
+from sfumato.questions.histogram.table_noise import TableNoise
 
 # --- ranges of counts -----------------------------------------------------------------------------
 
@@ -38,31 +35,27 @@ Wanted: TypeAlias = "tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | str | i
 _CLOSE = 1e-9  # of the width of an axis: so near an edge, a number is that edge
 
 
-class Sums(msgspec.Struct, frozen=True):
-    """Sums of cells: what the counts add up to, and between which whole numbers the truth lies."""
-
-    value: Array
-    low: Array
-    high: Array
+Sums: TypeAlias = tuple[Array, Array, Array]
+"""Sums of cells: what the counts add up to, and between which whole numbers the truth lies."""
 
 
 class CountedCells(msgspec.Struct, frozen=True):
-    """Counts of cells, and where their errors come from.
+    """Counts of cells, and how far sums of them are from the truth.
 
     Attributes
     ----------
     lattice : Lattice
     values : int64 ndarray with a dimension for each axis
-    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
-        The noise on each count, if it is its own.
-    answers : RangeAnswers or None
-        The noisy sums from which the counts follow, if there are any.
+        The counts that are shown.
+    estimates : ndarray like ``values``
+        The same before they were rounded.
+    noise : TableNoise
     """
 
     lattice: Lattice
     values: Array
-    law: CountLaw
-    answers: RangeAnswers | None
+    estimates: Array
+    noise: TableNoise
 
     def between(
         self, ranges: Mapping[str, Wanted], alpha: float, simultaneous: bool
@@ -77,62 +70,34 @@ class CountedCells(msgspec.Struct, frozen=True):
         simultaneous : bool
         """
         chosen = self._labels(ranges)
-        along = self._interval(ranges)
-        groups = np.ix_(*chosen)
-        if along is None:
-            return self._whole_lines(groups, alpha), ()
-        starts, stops, shape = bins_between(self.lattice.axes[along], ranges)
+        axis = self._interval(ranges)
+        if axis is None:
+            along = self.noise.along
+            starts = np.zeros(1, np.int64)
+            stops = np.array([len(chosen[along])])
+            shape: tuple[int, ...] = ()
+        else:
+            along = axis
+            starts, stops, shape = bins_between(self.lattice.axes[axis], ranges)
         alpha_of_sum = alpha / len(starts) if simultaneous and len(starts) else alpha
-        lines = np.moveaxis(self.values[groups], along, -1)
-        lines = lines.reshape(-1, lines.shape[-1])
-        below = _cumulated(lines.sum(axis=0))
-        value = below[stops] - below[starts]
-        if self.answers is None:
-            half = self._independent(len(lines) * (stops - starts), alpha_of_sum)
-            return Sums(value, value - half, value + half), shape
-        totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], along, -1)
-        summed = totals.reshape(-1, totals.shape[-1]).sum(axis=0)
-        estimate = np.concatenate([[0.0], summed])
-        half = range_half_widths(self.answers.strategy, starts, stops, alpha_of_sum, len(lines))
-        return whole_between(value, estimate[stops] - estimate[starts], half), shape
+        groups = np.ix_(*chosen)
+        value, estimate = (
+            _between(cells[groups], along, starts, stops) for cells in (self.values, self.estimates)
+        )
+        lines = math.prod(len(cells) for at, cells in enumerate(chosen) if at != along)
+        half = self.noise.range_half_widths(starts, stops, lines, alpha_of_sum)
+        return whole_between(value, estimate, half), shape
 
     def cumulated(self, axis: int, alpha: float, simultaneous: bool) -> Sums:
         """Running totals along an Interval axis, in the other axes cell by cell."""
-        bins = _bins_of(self.lattice.axes[axis])
-        kept = np.take(self.values, np.arange(bins.size), axis=axis)
-        value = np.cumsum(kept, axis=axis)
-        alpha_of_sum = alpha / value.size if simultaneous else alpha
+        bins = np.arange(_bins_of(self.lattice.axes[axis]).size)
+        value, estimate = (
+            np.cumsum(np.take(cells, bins, axis=axis), axis=axis)
+            for cells in (self.values, self.estimates)
+        )
         along = [-1 if at == axis else 1 for at in range(value.ndim)]
-        if self.answers is None:
-            half = self._independent(np.arange(1, bins.size + 1), alpha_of_sum).reshape(along)
-            return Sums(value, value - half, value + half)
-        estimate = self.answers.cumulated(self.lattice.shape)
-        estimate = np.take(estimate, np.arange(bins.size), axis=axis)
-        half = total_half_widths(self.answers.strategy, alpha_of_sum)[: bins.size].reshape(along)
-        return whole_between(value, estimate, half)
-
-    def _whole_lines(self, groups: tuple[Array, ...], alpha: float) -> Sums:
-        """Return all cells of the chosen groups: one sum."""
-        cells = self.values[groups]
-        value = np.array([cells.sum()])
-        if self.answers is None:
-            half = self._independent(np.array([cells.size]), alpha)
-            return Sums(value, value - half, value + half)
-        axis = self.answers.axis
-        times = cells.size // cells.shape[axis]
-        totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], axis, -1)
-        half = total_half_widths(self.answers.strategy, alpha, times)[-1:]
-        return whole_between(value, np.array([totals[..., -1].sum()]), half)
-
-    def _independent(self, terms: Array, alpha: float) -> Array:
-        """Return half-widths of sums of so many counts: int64 ndarray like ``terms``."""
-        distinct, back = np.unique(terms, return_inverse=True)
-        numbers = distinct[:, None].astype(float)
-        draws = [Weighted.of(self.law, (numbers > 0).astype(float), numbers)]
-        # An error is a whole number.
-        half = np.floor(weighted_half_widths(draws, alpha)).astype(np.int64)
-        half[distinct == 1] = self.law.half_width(alpha)
-        return np.asarray(half[back].reshape(terms.shape))
+        half = self.noise.running_half_widths(alpha / value.size if simultaneous else alpha, bins)
+        return whole_between(value, estimate, half.reshape(along))
 
     def _interval(self, ranges: Mapping[str, Wanted]) -> int | None:
         """Return the one Interval axis of which a range is asked."""
@@ -172,19 +137,21 @@ def require_axes(lattice: Lattice, names: Iterable[str]) -> None:
             )
 
 
-def _cumulated(line: Array) -> Array:
-    """0 and the running totals: int64 ndarray of shape (cells + 1,)."""
-    return np.concatenate([[0], np.cumsum(line)])
+def _between(cells: Array, along: int, starts: Array, stops: Array) -> Array:
+    """Add up all cells from one place along an axis to another: ndarray like ``starts``."""
+    others = tuple(axis for axis in range(cells.ndim) if axis != along)
+    below = np.concatenate([[0], np.cumsum(cells.sum(axis=others))])
+    return np.asarray(below[stops] - below[starts])
 
 
 def whole_between(value: Array, estimate: Array, half: Array) -> Sums:
     """Return the whole numbers within a half-width of an estimate, and the number that is shown."""
     # The truth is a whole number, so the ends are rounded inwards. The slack is more than the
-    # rounding of the estimate.
-    slack = 1e-9 * (1 + np.abs(estimate))
+    # rounding of the estimate; one that is a whole number has none.
+    slack = 1e-9 * (1 + np.abs(estimate)) if estimate.dtype.kind == "f" else 0
     low = np.ceil(estimate - half - slack).astype(np.int64)
     high = np.floor(estimate + half + slack).astype(np.int64)
-    return Sums(value, np.minimum(low, value), np.maximum(high, value))
+    return value, np.minimum(low, value), np.maximum(high, value)
 
 
 def _bins_of(axis: LatticeAxis) -> GridAxis | EdgesAxis:

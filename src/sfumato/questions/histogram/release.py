@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from sfumato.answers import (
     AnyQuestion,
+    Axes,
     Captions,
     CountsRelease,
     Estimate,
@@ -27,18 +30,18 @@ from sfumato.answers import (
 )
 from sfumato.basics import Array, Exactly, largest_remainders, sidak, table_of
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
-from sfumato.errors import UsageError, not_saved
+from sfumato.errors import UsageError, require_fitting
 from sfumato.mechanisms import CountLaw, KeyLaw, KeyNoise, TruncatedLaplace
 from sfumato.questions.histogram import statistics
-from sfumato.questions.histogram.ranges import CountedCells, Wanted, require_axes, whole_between
+from sfumato.questions.histogram.ranges import (
+    CountedCells,
+    Sums,
+    Wanted,
+    require_axes,
+    whole_between,
+)
 from sfumato.questions.histogram.strategies import RangeAnswers, cell_half_widths, total_half_widths
 from sfumato.questions.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
-
 
 # --- marginals ------------------------------------------------------------------------------------
 
@@ -131,10 +134,16 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     paid: RangeAnswers | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        if self.counts.shape != (self.lattice.size,):
-            raise not_saved("a histogram", "its number of counts is not its number of cells")
-        if self.paid is not msgspec.UNSET and not self.paid.fits(self.lattice.shape):
-            raise not_saved("a histogram", "its noisy sums are not those of its bins")
+        require_fitting(
+            self.counts.shape == (self.lattice.size,),
+            "a histogram",
+            "its number of counts is not its number of cells",
+        )
+        require_fitting(
+            self.paid is msgspec.UNSET or self.paid.fits(self.lattice.shape),
+            "a histogram",
+            "its noisy sums are not those of its bins",
+        )
 
     @property
     def title(self) -> str:
@@ -209,10 +218,8 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         """Half-widths of the estimates of the cells, where these follow from sums of bins."""
         answers = self.paid_ranges
         assert answers is not None
-        alpha = error_probability(confidence)
-        # Estimates depend on one another, so Bonferroni's correction applies.
-        alpha_of_cell = alpha / self.lattice.size if simultaneous else alpha
-        half = cell_half_widths(answers.strategy, alpha_of_cell)
+        alpha = self._alpha(confidence, simultaneous, self.lattice.size)
+        half = cell_half_widths(answers.strategy, alpha)
         along = [-1 if at == answers.axis else 1 for at in range(len(self.lattice.axes))]
         return np.asarray(np.broadcast_to(half.reshape(along), self.lattice.shape))
 
@@ -234,15 +241,17 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
             return self.law.interval(self.values, alpha)
         if self.paid_ranges is not None:
             half = self._half_widths(confidence, simultaneous)
-            sums = whole_between(self.values, self._estimates, half)
-            return sums.low, sums.high
+            _, low, high = whole_between(self.values, self._estimates, half)
+            return low, high
         return super().interval(confidence, simultaneous)
 
-    @staticmethod
-    def _alpha(confidence: Exactly, simultaneous: bool, numbers: int) -> float:
+    def _alpha(self, confidence: Exactly, simultaneous: bool, numbers: int) -> float:
         """Return the probability of error of each of so many numbers."""
         alpha = error_probability(confidence)
-        return sidak(alpha, numbers) if simultaneous else alpha
+        if not simultaneous:
+            return alpha
+        # Estimates from sums of bins depend on one another, so Bonferroni's correction applies.
+        return sidak(alpha, numbers) if self.paid_ranges is None else alpha / numbers
 
     # --- sums and shares --------------------------------------------------------------------------
 
@@ -282,15 +291,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         noise = self._additive(what)
         keep = self._axis_indices(axes)
         sums = marginal(self.values, keep)
-        half = noise.sum_half_widths(keep, self._each(confidence, simultaneous, sums.size))
-        value = sums if sums.ndim else int(sums)
-        if self.paid_ranges is None:
-            return self._estimate(confidence, value, value - half, value + half)
+        half = noise.sum_half_widths(keep, self._alpha(confidence, simultaneous, sums.size))
         whole = whole_between(sums, marginal(self._estimates, keep), np.asarray(half))
-        ends = (whole.value, whole.low, whole.high)
-        if sums.ndim:
-            return self._estimate(confidence, *ends)
-        return self._estimate(confidence, *(int(end) for end in ends))
+        return self._whole_estimate(confidence, whole, sums.shape)
 
     def count(
         self, *, confidence: Exactly = "0.95", simultaneous: bool = False, **ranges: Wanted
@@ -321,10 +324,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         cells = self._cells("a range")
         alpha = error_probability(confidence)
         sums, shape = cells.between(ranges, alpha, simultaneous)
-        ends = (sums.value, sums.low, sums.high)
-        if shape:
-            return self._estimate(confidence, *(end.reshape(shape) for end in ends))
-        return self._estimate(confidence, *(int(end[0]) for end in ends))
+        return self._whole_estimate(confidence, sums, shape)
 
     def cumulative(
         self, axis: str | None = None, confidence: Exactly = "0.95", simultaneous: bool = False
@@ -352,12 +352,10 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         cells = self._cells("running totals")
         alpha = error_probability(confidence)
         sums = cells.cumulated(self._axis_index(axis), alpha, simultaneous)
-        return self._estimate(confidence, sums.value, sums.low, sums.high)
+        return self._whole_estimate(confidence, sums, sums[0].shape)
 
     def _cells(self, what: str) -> CountedCells:
-        self._additive(what)
-        assert not isinstance(self.law, KeyNoise)
-        return CountedCells(self.lattice, self.values, self.law, self.paid_ranges)
+        return CountedCells(self.lattice, self.values, self._estimates, self._additive(what))
 
     def consistent(self) -> Array:
         """The nearest table without negative counts: int64 ndarray like ``values``.
@@ -371,7 +369,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     def shares(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Estimate:
         """Each cell's share of the total, with intervals within [0, 1]: arrays like ``values``."""
         noise = self._additive("shares")
-        alpha = self._each(confidence, simultaneous, self.lattice.size)
+        alpha = self._alpha(confidence, simultaneous, self.lattice.size)
         estimate = statistics.shares(self._estimates, noise, alpha)
         return self._estimate(confidence, *estimate, possible=(0, 1))
 
@@ -411,6 +409,12 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         estimate = statistics.ratio(part_sum, whole_sum, pencil)
         return self._estimate(confidence, *estimate, possible=(0, 1))
 
+    def _whole_estimate(self, confidence: Exactly, sums: Sums, shape: tuple[int, ...]) -> Estimate:
+        """Return sums as an estimate of arrays of a shape; of integers, if it has no dimension."""
+        if shape:
+            return self._estimate(confidence, *(end.reshape(shape) for end in sums))
+        return self._estimate(confidence, *(end.item() for end in sums))
+
     def _estimate(
         self,
         confidence: Exactly,
@@ -446,12 +450,6 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         if self.paid_ranges is not None:
             return RangeNoise(self.paid_ranges, self.lattice.shape)
         return IndependentNoise(self.law, self.lattice.shape)
-
-    def _each(self, confidence: Exactly, simultaneous: bool, numbers: int) -> float:
-        """Return the probability of error of each of so many sums of cells."""
-        if self.paid_ranges is None:
-            return self._alpha(confidence, simultaneous, numbers)
-        return error_probability(confidence) / (numbers if simultaneous else 1)
 
     def _axis_index(self, axis: str | None) -> int:
         """Return the index of the axis named, or of the only one."""

@@ -44,7 +44,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics import Array
-from sfumato.errors import not_saved
+from sfumato.errors import require_fitting
 from sfumato.mechanisms import (
     LEAST_SPREAD,
     DiscreteGaussian,
@@ -111,8 +111,11 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
 
     def __post_init__(self) -> None:
         is_tree = len(self.lengths) == len(self.laws) and self.lengths[:1] == (1,)
-        if not is_tree or min(self.lengths) < 1 or not 1 <= self.cells <= MOST_CELLS:
-            raise not_saved("a tree over bins", "its parts do not fit together")
+        require_fitting(
+            is_tree and min(self.lengths) >= 1 and 1 <= self.cells <= MOST_CELLS,
+            "a tree over bins",
+            "its parts do not fit together",
+        )
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -212,8 +215,11 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
     precision: int = PRECISION
 
     def __post_init__(self) -> None:
-        if not 1 <= self.cells <= MOST_CELLS or not 0 <= self.precision <= 40:
-            raise not_saved("a matrix over bins", "its parts do not fit together")
+        require_fitting(
+            1 <= self.cells <= MOST_CELLS and 0 <= self.precision <= 40,
+            "a matrix over bins",
+            "its parts do not fit together",
+        )
 
     @property
     def laws(self) -> tuple[Law, ...]:

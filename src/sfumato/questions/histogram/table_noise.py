@@ -33,6 +33,7 @@ from sfumato.questions.histogram.strategies import (
     RangeMatrix,
     Strategy,
     cell_half_widths,
+    range_half_widths,
     sum_bounds,
     sum_half_widths,
     sum_variances,
@@ -66,6 +67,25 @@ class IndependentNoise(msgspec.Struct, frozen=True):
 
     law: CountLaw
     shape: tuple[int, ...]
+
+    @property
+    def along(self) -> int:
+        """The axis along which lines of cells are added up: any will do."""
+        return 0
+
+    def range_half_widths(self, starts: Array, stops: Array, lines: int, alpha: float) -> Array:
+        """Return half-widths of ranges: int64 ndarray like ``starts``."""
+        terms, back = np.unique(lines * (stops - starts), return_inverse=True)
+        numbers = terms[:, None].astype(float)
+        draws = [Weighted.of(self.law, (numbers > 0).astype(float), numbers)]
+        # An error is a whole number.
+        half = np.floor(weighted_half_widths(draws, alpha)).astype(np.int64)
+        half[terms == 1] = self.law.half_width(alpha)
+        return np.asarray(half[back])
+
+    def running_half_widths(self, alpha: float, bins: Array) -> Array:
+        """Return half-widths of running totals: int64 ndarray like ``bins``."""
+        return self.range_half_widths(np.zeros_like(bins), bins + 1, 1, alpha)
 
     def _terms(self, keep: Sequence[int]) -> int:
         """Return the number of cells in each sum."""
@@ -147,6 +167,19 @@ class RangeNoise(msgspec.Struct, frozen=True):
 
     answers: RangeAnswers
     shape: tuple[int, ...]
+
+    @property
+    def along(self) -> int:
+        """The axis along which bins were added up."""
+        return self.answers.axis
+
+    def range_half_widths(self, starts: Array, stops: Array, lines: int, alpha: float) -> Array:
+        """Return half-widths of ranges of bins: float64 ndarray like ``starts``."""
+        return range_half_widths(self._strategy, starts, stops, alpha, lines)
+
+    def running_half_widths(self, alpha: float, bins: Array) -> Array:
+        """Return half-widths of running totals: float64 ndarray like ``bins``."""
+        return total_half_widths(self._strategy, alpha)[bins]
 
     @property
     def _strategy(self) -> Strategy:
@@ -290,6 +323,8 @@ class RangeNoise(msgspec.Struct, frozen=True):
 TableNoise: TypeAlias = IndependentNoise | RangeNoise
 """The errors of sums of a table's counts; alpha is the probability of error of each.
 
+* ``along``, ``range_half_widths``: half-widths of ranges along that axis, over so many lines of it
+* ``running_half_widths``: of running totals along it, in one line
 * ``sum_half_widths``: half-widths of a marginal, one for all its cells, or an array like it
 * ``values_pencil``: the pencil values - theta along an axis, over all its sums, by a bound
 * ``values_half_width``: of the sum of all its sums with weights, by the law

@@ -293,66 +293,45 @@ def share_bounds(
     if len(shares) == 1:
         return 1.0, 1.0
     largest, smallest = _extreme_weights(shares, lowest, highest, limit)
-    # Cell i lies between shares[i + 1] and shares[i]: they decrease.
-    tests = _Tests(counts, largest[1:], smallest[:-1], law, alpha)
-    cells = tests.near()
-    first = tests.first_kept(cells)
+    # The two sums that may not be negative: cell i lies between shares[i + 1] and shares[i], which
+    # decrease. Each is tested at a one-sided alpha / 2.
+    sums = [(weights, -(weights @ counts)) for weights in (largest[1:], -smallest[:-1])]
+    # Chernoff's bound is fast and too wide, so it excludes most cells.
+    is_near = [below_zero <= chernoff_half_widths(law, of, alpha) for of, below_zero in sums]
+    cells = np.flatnonzero(np.all(is_near, axis=0))
+    first = _first_kept(cells, sums, law, alpha)
     if first is None:
         # Noise beyond the bounds of both tests: nothing is claimed.
         return float(shares[-1]), 1.0
-    last = tests.first_kept(cells[::-1])
+    last = _first_kept(cells[::-1], sums, law, alpha)
     # The search from the front kept a cell, so the search from the back keeps one, too.
     assert last is not None
     return float(shares[last + 1]), float(shares[first])
 
 
-@dataclass(frozen=True)
-class _Tests:
-    """The two tests of each cell of shares, at a one-sided alpha / 2 each.
+def _first_kept(
+    cells: Array, sums: Sequence[tuple[Array, Array]], law: Law, alpha: float
+) -> int | None:
+    """The first of these cells that no test excludes; None if there is none.
 
-    Attributes
+    Parameters
     ----------
-    counts : int64 ndarray of shape (bins,)
-    largest, smallest : float64 ndarrays of shape (cells, bins)
-        The weights at which the sum may not be negative, and not positive.
+    cells : int64 ndarray
+    sums : sequence of pairs
+        Of each test, the weights of the bins in each cell, and how far below 0 the sum is there.
     law : DiscreteLaplace or DiscreteGaussian
     alpha : float
     """
-
-    counts: Array
-    largest: Array
-    smallest: Array
-    law: Law
-    alpha: float
-
-    def near(self) -> Array:
-        """The cells that Chernoff's bound, which is fast and too wide, does not exclude."""
-        sums = self._sums(np.arange(len(self.largest)))
-        kept = np.ones(len(self.largest), bool)
-        for below_zero, weights in zip(sums, (self.largest, self.smallest), strict=True):
-            kept &= below_zero <= chernoff_half_widths(self.law, weights, self.alpha)
-        return np.flatnonzero(kept)
-
-    def first_kept(self, cells: Array) -> int | None:
-        """The first of these cells that neither test excludes; None if there is none."""
-        # For so small an alpha Chernoff's bound stands alone: it is too wide and never too narrow.
-        if self.alpha / 2 < LEAST_ALPHA:
-            return int(cells[0]) if len(cells) else None
-        for start in range(0, len(cells), AT_ONCE):
-            some = cells[start : start + AT_ONCE]
-            kept = np.ones(len(some), bool)
-            for below_zero, weights in zip(
-                self._sums(some), (self.largest, self.smallest), strict=True
-            ):
-                kept &= tails(self.law, weights[some], below_zero) > self.alpha / 2
-            if kept.any():
-                return int(some[np.argmax(kept)])
-        return None
-
-    def _sums(self, cells: Array) -> tuple[Array, Array]:
-        """Return how far each sum is on the wrong side of 0."""
-        counts = self.counts.astype(float)
-        return -(self.largest[cells] @ counts), self.smallest[cells] @ counts
+    # For so small an alpha Chernoff's bound stands alone: it is too wide and never too narrow.
+    if alpha / 2 < LEAST_ALPHA:
+        return int(cells[0]) if len(cells) else None
+    for start in range(0, len(cells), AT_ONCE):
+        some = cells[start : start + AT_ONCE]
+        by_test = [tails(law, of[some], below_zero[some]) > alpha / 2 for of, below_zero in sums]
+        is_kept = np.all(by_test, axis=0)
+        if is_kept.any():
+            return int(some[np.argmax(is_kept)])
+    return None
 
 
 def _grid(limit: int, most_rows: int) -> Array:

@@ -8,9 +8,9 @@ from typing import ClassVar, Self, get_args
 import msgspec
 
 from sfumato.answers import Counts, Needs, Preview, Question, error_probability
-from sfumato.basics import Exactly, settle, sidak
+from sfumato.basics import Exactly, settle, sidak, whole
 from sfumato.domain import Domain, EdgesAxis, Lattice, named_axes
-from sfumato.errors import UsageError, nearest, shown
+from sfumato.errors import UsageError, require_word, shown
 from sfumato.mechanisms import DiscreteLaplace, Law, add_noise, count_law, sum_half_width
 from sfumato.privacy import (
     CentralMeasure,
@@ -182,33 +182,28 @@ class Persons(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_most_rows()
         self._check_table()
-        if self.axes is not None:
-            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
-        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
-        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
-        settle(self)
-
-    def _check_most_rows(self) -> None:
-        most: object = self.most_rows
-        if most is None:
-            return
-        if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= LARGEST:
-            raise UsageError(
-                f"most_rows = {shown(most)}",
-                "it is a whole number from 2 to 10^9",
-                "Give a bound that is publicly known, such as 1000",
+        most_rows = self.most_rows
+        if most_rows is not None:
+            most_rows = whole(
+                most_rows,
+                "most_rows",
+                2,
+                LARGEST,
+                obstacle="it is a whole number from 2 to 10^9",
+                remedy="Give a bound that is publicly known, such as 1000",
             )
+        settle(
+            self,
+            most_rows=most_rows,
+            axes=None if self.axes is None else named_axes(self.axes),
+            bins=plain_bins(self.bins),
+            width=plain_width(self.width),
+        )
 
     def _check_table(self) -> None:
         """Refuse a table where rows are counted, and something else where there is no table."""
-        if self.of not in get_args(Of):
-            raise UsageError(
-                f"of = {shown(self.of)}",
-                f"persons are not counted by that; {nearest(self.of, get_args(Of))}",
-                "Name one of them",
-            )
+        require_word(self.of, "of", get_args(Of))
         if self.of == "rows" and (self.axes, self.bins, self.width) != (None, None, None):
             raise UsageError(
                 "axes or bins, where the rows of each person are counted",

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
-from sfumato.answers import AnyQuestion, Estimate, Question, drawn
+from sfumato.answers import AnyQuestion, Axes, Estimate, Question, drawn
 from sfumato.basics import Array, Exactly
 from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import UsageError, explained, explained_methods, shown
@@ -27,11 +27,6 @@ from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy import CentralMeasure, Limits, Unit, asked_cost, limits_of, without_delta
 from sfumato.questions.persons.measured import LimitName, Measured
 from sfumato.questions.persons.release import PersonsRelease, range_in_words
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from matplotlib.axes import Axes
-
 
 # --- candidates -----------------------------------------------------------------------------------
 
@@ -249,8 +244,6 @@ class Recommendation:
     @property
     def curve(self) -> pa.Table:
         """One row per limit that was compared: limit, lost, noise and error, each per cell."""
-        import pyarrow as pa
-
         return pa.table(
             {
                 "limit": self.limits,

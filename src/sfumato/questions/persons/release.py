@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
-from sfumato.answers import CountsRelease, Estimate, drawn, error_probability
-from sfumato.basics import Array, Exactly, table_of
+from sfumato.answers import Axes, CountsRelease, Estimate, drawn, error_probability
+from sfumato.basics import Array, Exactly, table_of, whole
 from sfumato.domain import Axis, Domain
-from sfumato.errors import UsageError, not_saved, shown
+from sfumato.errors import UsageError, require_fitting
 from sfumato.mechanisms import Law, sum_half_width
 from sfumato.privacy import Unit, asked_rows, limit_in_words
 from sfumato.questions.persons.measured import (
@@ -30,10 +31,6 @@ from sfumato.questions.persons.measured import (
     title_of,
     upper_ends,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from matplotlib.axes import Axes
 
 
 class PersonsRelease(
@@ -88,8 +85,11 @@ class PersonsRelease(
     spread: Spread | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        if self.counts.shape != (len(upper_ends(self.most)),):
-            raise not_saved("numbers of persons", "its numbers of persons do not fit its bins")
+        require_fitting(
+            self.counts.shape == (len(upper_ends(self.most)),),
+            "numbers of persons",
+            "its numbers of persons do not fit its bins",
+        )
 
     @property
     def title(self) -> str:
@@ -246,23 +246,24 @@ class PersonsRelease(
         return lower_ends(self.most), np.array(upper_ends(self.most), np.int64)
 
     def _limit(self, limit: object) -> int:
-        if isinstance(limit, np.integer):
-            limit = int(limit)
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST:
+        """Read a limit; refused where no bin ends the persons that it affects."""
+        noun = self.measured.noun
+        number = whole(
+            limit,
+            "limit",
+            1,
+            LARGEST,
+            obstacle=f"a limit on {noun} per person is a whole number from 1 to 10^9",
+            remedy="Give a number such as 100",
+        )
+        if self.most is None and number > int(self.limits[-1]):
             raise UsageError(
-                f"a limit of {shown(limit)} {self.measured.noun} per person",
-                "a limit is a whole number from 1 to 10^9",
-                "Give a number such as 100",
-            )
-        if self.most is None and limit > int(self.limits[-1]):
-            noun = self.measured.noun
-            raise UsageError(
-                f"a limit of {limit:,} {noun} per person",
+                f"a limit of {number:,} {noun} per person",
                 f"without most_rows, persons with more than {int(self.limits[-1]):,} {noun} are "
                 "counted together",
                 "Ask sf.Persons(most_rows=...) with a larger bound",
             )
-        return limit
+        return number
 
     def _persons_from(
         self, first: int, stop: int, confidence: Exactly, reaching: int | None = None
@@ -297,8 +298,6 @@ class PersonsRelease(
         its 95% interval. ``kept`` is null where no ``most_rows`` was stated, and absent where it
         does not follow.
         """
-        import pyarrow as pa
-
         low, high = self.interval("0.95")
         limits = self.limits.tolist()
         columns: dict[str, object] = {
@@ -331,8 +330,6 @@ class PersonsRelease(
 
     def _column(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
         """Return a column of the table, with nulls for bins that have no such value."""
-        import pyarrow as pa
-
         missing = [None] * (len(self.counts) - len(values))
         return pa.array([*values, *missing], kind)
 

@@ -27,8 +27,10 @@ Source: van der Corput 1935 (the order).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -179,47 +181,31 @@ class Cells:
         return Ranks.of_cells(self.positions[inside], self.counts[inside], lower, upper + 1)
 
 
-def cells_by_axis(cube: Cube, label: int | None) -> list[Cells]:
-    """Return the occupied cells of each numeric axis, among the rows of one label or of all.
+def cells_by_axis(cube: Cube, *, by_label: bool = False) -> Iterator[list[Cells]]:
+    """Yield the occupied cells of each numeric axis, among all rows or those of each label in turn.
 
     Parameters
     ----------
     cube : Cube
-        With a label, the first axis is the one whose labels divide the rows.
-    label : int or None
-        Index of the label; None: the cube has no axis of labels.
+    by_label : bool
+        Whether the first axis is the one whose labels divide the rows.
     """
-    if cube.coordinates is None:
-        return _of_dense_cube(cube, label)
-    return _of_sparse_cube(cube, cube.coordinates, label)
+    coordinates, counts = cube.occupied()
+    if not by_label:
+        yield _cells_of(coordinates, counts, cube.lattice.shape)
+        return
+    labels, *sizes = cube.lattice.shape
+    # Coordinates are sorted, so the entries of a label stand together.
+    ends = np.searchsorted(coordinates[:, 0], np.arange(labels + 1))
+    for start, stop in pairwise(ends.tolist()):
+        yield _cells_of(coordinates[start:stop, 1:], counts[start:stop], sizes)
 
 
-def _of_dense_cube(cube: Cube, label: int | None) -> list[Cells]:
-    counts = cube.counts.reshape(cube.lattice.shape)
-    if label is not None:
-        counts = counts[label]
-    cells = []
-    for axis, size in enumerate(counts.shape):
-        others = tuple(other for other in range(counts.ndim) if other != axis)
-        rows = counts.sum(axis=others, dtype=np.int64)
-        occupied = np.flatnonzero(rows)
-        cells.append(Cells(occupied, rows[occupied], size))
-    return cells
-
-
-def _of_sparse_cube(cube: Cube, coordinates: Array, label: int | None) -> list[Cells]:
-    entries = slice(None)
-    first_axis = 0
-    if label is not None:
-        # Coordinates are sorted, so the entries of a label stand together.
-        start, stop = np.searchsorted(coordinates[:, 0], (label, label + 1))
-        entries = slice(start, stop)
-        first_axis = 1
+def _cells_of(coordinates: Array, counts: Array, sizes: Sequence[int]) -> list[Cells]:
     cells_of_axes = []
-    for axis, size in enumerate(cube.lattice.shape[first_axis:], first_axis):
-        cells = coordinates[entries, axis]
+    for cells, size in zip(coordinates.T, sizes, strict=True):
         # Doubles hold these sums exactly: they are integers below 2^53.
-        rows = np.bincount(cells, weights=cube.counts[entries], minlength=size)
+        rows = np.bincount(cells, weights=counts, minlength=size)
         occupied = np.flatnonzero(rows)
         cells_of_axes.append(Cells(occupied, rows[occupied].astype(np.int64), size))
     return cells_of_axes

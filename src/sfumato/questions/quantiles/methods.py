@@ -377,14 +377,6 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         elif self.rank_cost is not None:
             count_law(self.rank_cost, self.unit).half_width(0.5)
 
-    def draw(self, cells: Cells, bits: Bits) -> Array:
-        """Choose lattice points: int64 ndarray of shape (m,), in order."""
-        if self.method == "tree":
-            ranks = noisy_ranks(cells, self.laws, bits)
-            return points_at(ranks, self.at, self.snap)
-        edges = self.select(cells.divided(self.subcells), bits)
-        return points_of(edges, self.subcells, self.cells, self.snap)
-
     def draw_with_ranks(self, cells: Cells, bits: Bits) -> tuple[Array, Array]:
         """Choose lattice points, then count the rows between them.
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, Needs, Question
@@ -123,9 +122,8 @@ class Quantiles(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.axes is not None:
-            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
-        msgspec.structs.force_setattr(self, "at", read_quantiles(self.at))
+        axes = None if self.axes is None else named_axes(self.axes)
+        settle(self, axes=axes, at=read_quantiles(self.at))
         if self.by is not None and not isinstance(self.by, str):
             raise UsageError(
                 f"by of type {type(self.by).__name__}",
@@ -134,7 +132,6 @@ class Quantiles(
             )
         # Called for its refusal of an unknown method, for which any number of cells serves.
         method_for(self.method, len(self.at), 2)
-        settle(self)
 
     def needs(self, domain: Domain) -> Needs:
         """The labels of ``by``, then the default lattice of the axes."""
@@ -254,11 +251,9 @@ class Quantiles(
         """Choose edges for every label and axis, and count the rows between them."""
         cube = counts.on(counts.lattice)
         methods = list(self.axis_methods(cube.lattice, unit, cost).values())
-        labels = [None] if self.by is None else range(cube.lattice.axes[0].size)
         edges = []
         gaps = []
-        for label in labels:
-            cells = cells_by_axis(cube, label)
+        for cells in cells_by_axis(cube, by_label=self.by is not None):
             for method, cells_of_axis in zip(methods, cells, strict=True):
                 points, between = method.draw_with_ranks(cells_of_axis, noise)
                 edges.append(points)

@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -269,44 +269,32 @@ def _tree_half_width(laws: tuple[Law, ...], edges: int, q: Fraction, alpha: floa
     return math.ceil(float(bound)) + 1
 
 
-@dataclass(frozen=True)
-class RankTest:
-    """Whether values surely have fewer rows below them than a quantile asks for, or more.
+def number_short(
+    noise: RankNoise, below: Array, spare: Array, *, counts: int, q: Fraction, alpha: float
+) -> int:
+    """How many values, from the first on, have as many rows to spare as their half-width.
 
-    Attributes
+    They surely have fewer rows below them than a quantile asks for, or more.
+
+    Parameters
     ----------
     noise : GapNoise or TreeNoise
     below : int64 ndarray of shape (values,)
         How many counts there are below each value.
+    spare : float64 ndarray of shape (values,)
     counts : int
-        How many there are.
+        How many counts there are.
     q : Fraction
     alpha : float
         Each value is judged by a two-sided half-width at alpha.
     """
-
-    noise: RankNoise
-    below: Array
-    counts: int
-    q: Fraction
-    alpha: float
-
-    def reversed(self) -> RankTest:
-        """The same test, from the last value on."""
-        return RankTest(self.noise, self.below[::-1], self.counts, self.q, self.alpha)
-
-    def number_short(self, spare: Array) -> int:
-        """How many values, from the first on, have as many rows to spare as their half-width."""
-        bounds = self.noise.half_width_bounds(self.below, self.counts, self.q, self.alpha)
-        # The exact half-width takes long, and decides only where its bound does not.
-        for at in np.flatnonzero(spare < bounds).tolist():
-            if spare[at] < 0 or spare[at] < self._half_width(at):
-                return int(at)
-        return len(spare)
-
-    def _half_width(self, at: int) -> int:
-        below = int(self.below[at])
-        return self.noise.half_width(below, self.counts - below, self.q, self.alpha)
+    bounds = noise.half_width_bounds(below, counts, q, alpha)
+    # The exact half-width takes long, and decides only where its bound does not.
+    for at in np.flatnonzero(spare < bounds).tolist():
+        through = int(below[at])
+        if spare[at] < 0 or spare[at] < noise.half_width(through, counts - through, q, alpha):
+            return int(at)
+    return len(spare)
 
 
 @dataclass(frozen=True)
@@ -395,9 +383,10 @@ class PaidRanks:
             through = np.cumsum(self.counted[label, axis])
             for which, q in enumerate(self.at):
                 offsets = self.below[label, axis] - float(q) * self.totals[label, axis]
-                test = RankTest(self.noises[axis], through[:-1], int(through[-1]), q, alpha)
-                last_below[label, axis, which] = test.number_short(-1 - offsets) - 1
-                beyond = test.reversed().number_short(offsets[::-1] - 1)
+                short = partial(number_short, counts=int(through[-1]), q=q, alpha=alpha)
+                noise = self.noises[axis]
+                last_below[label, axis, which] = short(noise, through[:-1], -1 - offsets) - 1
+                beyond = short(noise, through[:-1][::-1], offsets[::-1] - 1)
                 first_above[label, axis, which] = len(self.at) - beyond
         return last_below, first_above
 

@@ -11,23 +11,19 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
-from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
+from sfumato.answers import AnyQuestion, Axes, Captions, Preview, Release, drawn, error_probability
 from sfumato.basics import Array, Exactly, agreeing, column_of, ndarray_of, several, table_of
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
-from sfumato.errors import UsageError, not_saved
+from sfumato.errors import UsageError, require_fitting
 from sfumato.mechanisms import Law
 from sfumato.questions.quantiles.methods import AxisMethod, half_width, typical
 from sfumato.questions.quantiles.ranks import Paid, PaidRanks, RankNoise, counted_gaps
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from matplotlib.axes import Axes
-
 
 # --- preview --------------------------------------------------------------------------------------
 
@@ -234,10 +230,12 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             # Rows follow from the counts of gaps. A file shows them, but is not believed.
             msgspec.structs.force_setattr(self, "rows", ranks.rows)
             msgspec.structs.force_setattr(self, "rows_law", None)
-        elif self.rows is not None and (
-            self.rows_law is None or self.rows.shape != (self._labels_number,)
-        ):
-            raise not_saved("quantiles", "a number of rows belongs to each label")
+        elif self.rows is not None:
+            require_fitting(
+                self.rows_law is not None and self.rows.shape == (self._labels_number,),
+                "quantiles",
+                "a number of rows belongs to each label",
+            )
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
         msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
 
@@ -245,12 +243,18 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """Refuse lattice points that the question does not ask for. A file may hold anything."""
         sizes = np.array([axis.size for axis in self.axes])
         n_values = self._labels_number * len(sizes) * len(self.at)
-        if not len(sizes) or len(self.edges) != n_values:
-            raise not_saved("quantiles", "their number is not what the question asks for")
+        require_fitting(
+            len(sizes) > 0 and len(self.edges) == n_values,
+            "quantiles",
+            "their number is not what the question asks for",
+        )
         edges = self._edge_table
         within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
-        if not within or (np.diff(edges, axis=2) < 0).any():
-            raise not_saved("quantiles", "they are not lattice points in order")
+        require_fitting(
+            bool(within and (np.diff(edges, axis=2) >= 0).all()),
+            "quantiles",
+            "they are not lattice points in order",
+        )
 
     @property
     def at(self) -> tuple[Fraction, ...]:
@@ -280,16 +284,20 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if self.gaps is msgspec.UNSET:
             return None
         shape = (self._labels_number, len(self.axes), len(self.at) + 1)
-        if self.gaps.shape != (math.prod(shape),):
-            raise not_saved("quantiles", "a number of rows belongs to each gap between values")
+        require_fitting(
+            self.gaps.shape == (math.prod(shape),),
+            "quantiles",
+            "a number of rows belongs to each gap between values",
+        )
         counted = [
             counted_gaps(self._edge_table[:, i], axis.size, axis.snap)
             for i, axis in enumerate(self.axes)
         ]
         gaps = self.gaps.reshape(shape)
         counted_table = np.stack(counted, axis=1)
-        if gaps[~counted_table].any():
-            raise not_saved("quantiles", "there are rows between equal values")
+        require_fitting(
+            not gaps[~counted_table].any(), "quantiles", "there are rows between equal values"
+        )
         noises = tuple(method.rank_noise for method in self.axis_methods.values())
         return PaidRanks(self.at, noises, counted_table, gaps)
 
