@@ -48,11 +48,7 @@ def rows(quick: bool = False) -> list[Row]:
 
 
 def _ours(values: Array, m: int, runs: int) -> list[Row]:
-    points = ((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64)
-    counts = np.bincount(np.minimum(points, POINTS - 1), minlength=POINTS)
-    held = np.flatnonzero(counts)
-    cells = Cells(held, counts[held], POINTS)
-    below = np.concatenate([[0], np.cumsum(counts)])
+    cells, below = points_of(values)
     at = tuple(Fraction(i, m + 1) for i in range(1, m + 1))
     methods: tuple[Method, ...] = ("joint", "recursive", "tree")
     found = []
@@ -61,12 +57,20 @@ def _ours(values: Array, m: int, runs: int) -> list[Row]:
         of_ranks = None if method == "tree" else PureDP("0.2")
         cost = PureDP("1") if of_ranks is None else PureDP("0.8")
         axis_method = AxisMethod(method, at, POINTS, Unit(), cost, False, rank_cost=of_ranks)
-        draw = partial(_ranks, axis_method, cells, below)
+        draw = partial(drawn_ranks, axis_method, cells, below)
         found.append(_row(f"sfumato, {method}", values.size, m, draw, at, runs))
     return found
 
 
-def _ranks(method: AxisMethod, cells: Cells, below: Array) -> Array:
+def points_of(values: Array) -> tuple[Cells, Array]:
+    """Return values on the lattice, and how many lie below each of its points."""
+    points = ((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64)
+    counts = np.bincount(np.minimum(points, POINTS - 1), minlength=POINTS)
+    held = np.flatnonzero(counts)
+    return Cells(held, counts[held], POINTS), np.concatenate([[0], np.cumsum(counts)])
+
+
+def drawn_ranks(method: AxisMethod, cells: Cells, below: Array) -> Array:
     """How many values lie below the quantiles of one draw."""
     points, _ = method.draw_with_ranks(cells, current())
     return np.asarray(below[points])
@@ -76,7 +80,7 @@ def _plain(values: Array, m: int) -> Row:
     at = tuple(Fraction(i, m + 1) for i in range(1, m + 1))
     ordered = np.sort(values)
     return _row(
-        "recursion by FFT, tails lost", values.size, m, lambda: _recursion(ordered, at), at, 1
+        "recursion by FFT, tails lost", values.size, m, partial(joint_ranks, ordered, at), at, 1
     )
 
 
@@ -104,7 +108,7 @@ def _row(
     }
 
 
-def _recursion(ordered: Array, at: tuple[Fraction, ...]) -> Array:
+def joint_ranks(ordered: Array, at: tuple[Fraction, ...], epsilon: Fraction = Fraction(1)) -> Array:
     """One draw of JointExp on intervals of sorted values: the ranks of the chosen intervals.
 
     After Gillenwater, Joseph, Kulesza 2021, Alg. 1, in linear space, and without the term for
@@ -116,7 +120,7 @@ def _recursion(ordered: Array, at: tuple[Fraction, ...]) -> Array:
     rng = np.random.default_rng()
     widths = np.diff(np.concatenate([[LOWER], ordered, [UPPER]]))
     ends = [0.0, *map(float, at), 1.0]
-    rate = 1 / (4 * (1 - min(b - a for a, b in pairwise(ends))))
+    rate = float(epsilon) / (4 * (1 - min(b - a for a, b in pairwise(ends))))
     ranks = np.arange(n + 1)
     kernels = [np.exp(-rate * np.abs(ranks - n * (b - a))) for a, b in pairwise(ends)]
     alphas = [widths * kernels[0]]

@@ -1,4 +1,4 @@
-"""IBM's diffprivlib: k-means after DPLloyd, and means."""
+"""IBM's diffprivlib: k-means after DPLloyd, means, and quantiles."""
 
 from __future__ import annotations
 
@@ -48,3 +48,20 @@ def means(
             mean = tools.mean(values, epsilon=epsilon, bounds=bounds)
             with_public_sizes[run].append(float(mean))
     return [over_count, with_public_sizes]
+
+
+def quantiles(
+    path: str, at: list[float], lower: float, upper: float, epsilon: float, runs: int
+) -> list[list[list[float]]]:
+    """Quantiles of each sample, of several runs; they share epsilon evenly."""
+    from diffprivlib import tools
+
+    return [
+        [
+            np.atleast_1d(
+                tools.quantile(sample, at, epsilon=epsilon, bounds=(lower, upper))
+            ).tolist()
+            for _ in range(runs)
+        ]
+        for sample in np.load(path)
+    ]

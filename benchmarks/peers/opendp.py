@@ -1,10 +1,11 @@
-"""OpenDP's exact integer noise, and its means of Polars frames."""
+"""OpenDP's exact integer noise, its means of Polars frames, and its quantiles."""
 
 from __future__ import annotations
 
 import importlib
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import opendp.prelude as dp
@@ -70,3 +71,30 @@ def means(
 
 def _finite(mean: float | None) -> float | None:
     return mean if mean is not None and math.isfinite(mean) else None
+
+
+CANDIDATES = 2**10
+
+
+def quantiles(
+    path: str, at: list[float], lower: float, upper: float, epsilon: float, runs: int
+) -> list[list[list[float]]]:
+    """Quantiles of each sample, of several runs; they share epsilon evenly.
+
+    Among many candidates, evenly spread: a score for each is computed at every run.
+    """
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    candidates = np.linspace(lower, upper, CANDIDATES).tolist()
+
+    def chosen(share: float, scale: float) -> dp.Measurement:
+        return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, share, scale)
+
+    selections = []
+    for share in at:
+        scale = dp.binary_search_param(partial(chosen, share), 1, epsilon / len(at), T=float)
+        selections.append(chosen(share, scale))
+    return [
+        [[select(sample.tolist()) for select in selections] for _ in range(runs)]
+        for sample in np.load(path)
+    ]

@@ -32,7 +32,6 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.questions.clustering.methods import occupied
 from sfumato.random.bits import current
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +149,8 @@ def measure(
     cells = np.stack(
         [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.grids)], axis=1
     )
-    cube = occupied(Cube.of_cells(lattice, cells))
+    coordinates, counts = Cube.of_cells(lattice, cells).occupied()
+    cube = Cube(lattice, counts, coordinates)
     boxes = {size: shapes.workload(size) for size in shapes.SIZES}
     truth = {size: shapes.true_counts(points, box) for size, box in boxes.items()}
     found: Row = {}
