@@ -129,11 +129,12 @@ def test_nothing_heavy_is_imported_until_it_is_used(code: str) -> None:
     assert out.strip().splitlines()[-1] == "[]"
 
 
-def test_publishing_needs_no_plotting_library() -> None:
+def test_publishing_and_disclosing_need_no_plotting_library() -> None:
     probe = (
         "import sys, numpy as np, sfumato as sf\n"
         "src = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 1)), name='t')\n"
         "with sf.Publisher(src, budget='1') as pub: pub.release(sf.Histogram('x'), epsilon='1')\n"
+        "sf.disclose\n"
         "heavy = {'matplotlib', 'polars', 'duckdb', 'scipy.stats', 'jinja2'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -69,9 +69,9 @@ from .questions.persons import recommend as recommend
 from .questions.quantiles import QuantilesRelease as QuantilesRelease
 from .questions.tables import TablesRelease as TablesRelease
 from .questions.tables import reconcile as reconcile
-from .reports import report as report
 from .reports.disclosure import Disclosure as Disclosure
 from .reports.disclosure import disclose as disclose
+from .reports.page import report as report
 from .risk import Choice as Choice
 from .risk import Risk as Risk
 from .risk.choosing import choose as choose

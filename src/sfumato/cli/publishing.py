@@ -179,7 +179,7 @@ def page_of(items: Sequence[Item], page: Path | None, title: str | None = None) 
     """Write the page of ``--report``, if it is asked for; return what to say of it."""
     if page is None:
         return []
-    from sfumato.reports import report
+    from sfumato.reports.page import report
 
     return [f"Report: {report(items, page, title)}"]
 

@@ -63,7 +63,7 @@ def report(
       sfumato report releases/*.json --out report.html
       sfumato report releases/*.json --for board --out board.html
     """
-    from sfumato.reports import report as write
+    from sfumato.reports.page import report as write
 
     require_unread("--out", out, releases)
     page = write([saved(path) for path in releases], out, title, audience=audience)

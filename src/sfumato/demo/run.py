@@ -47,7 +47,7 @@ from sfumato.questions.partition.adaptive import AutoPartitioner
 from sfumato.questions.persons import Persons, PersonsRelease, recommend
 from sfumato.questions.quantiles import Quantiles
 from sfumato.questions.tables import Tables
-from sfumato.reports import report
+from sfumato.reports.page import report
 from sfumato.risk import Choice, Choices, Risk
 from sfumato.risk.choosing import choose
 from sfumato.risk.window import Window, window

@@ -5,7 +5,3 @@
 * ``decisions``: how epsilon was chosen, and an audit
 * ``disclosure``: the document for a registry and for an evaluator
 """
-
-from sfumato.reports.page import report
-
-__all__ = ["report"]
