@@ -521,13 +521,9 @@ class Files(NotingReader):
 
     def rows(self) -> int | None:
         """Give the number of rows, if each file declares it."""
-        total = 0
-        for part in self.parts():
-            rows = guarded(part.name, part.rows)
-            if rows is None:
-                return None
-            total += rows
-        return total
+        declared = [guarded(part.name, part.rows) for part in self.parts()]
+        rows = [number for number in declared if number is not None]
+        return sum(rows) if len(rows) == len(declared) else None
 
     def hints(self) -> Iterable[str]:
         """Give the hints on all files."""
