@@ -14,6 +14,7 @@ from typing import cast
 from sfumato.errors import UsageError
 from sfumato.ledger import refusals
 from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.postgres_server import identifier
 from sfumato.ledger.sql import Ask
 from sfumato.ledger.store import Role
 
@@ -123,14 +124,14 @@ def grants(store: PostgresStore, persons: Sequence[Person]) -> list[str]:
 
 
 def _grants(ask: Ask, schema: str, owner: str, person: Person) -> list[str]:
-    book = quoted(schema)
-    who = quoted(person.name)
+    book = identifier(schema)
+    who = identifier(person.name)
     if _is_member(ask, owner, person) and person.role != "custodian":
-        statements = [f"REVOKE {quoted(owner)} FROM {who}"]
+        statements = [f"REVOKE {identifier(owner)} FROM {who}"]
     else:
         statements = []
     if person.role == "custodian":
-        return [f"GRANT {quoted(owner)} TO {who}"]
+        return [f"GRANT {identifier(owner)} TO {who}"]
     guard = ", ".join(template.format(book=book) for template in GUARD)
     statements += [
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {book} FROM {who}",
@@ -152,7 +153,7 @@ def _is_member(ask: Ask, owner: str, person: Person) -> bool:
         raise UsageError(
             f"rights for {person.name!r}",
             "the server has no such role",
-            f"Create it first, as its administrator: CREATE ROLE {quoted(person.name)} LOGIN",
+            f"Create it first, as its administrator: CREATE ROLE {identifier(person.name)} LOGIN",
         )
     is_superuser, is_member = cast("tuple[bool, bool]", facts[0])
     if (is_superuser or person.name == owner) and person.role != "custodian":
@@ -176,9 +177,3 @@ def _refuse_powers(ask: Ask, name: str) -> None:
             f"this role {' and '.join(powers)}, so the secrets of the ledger are open to it",
             "Take that from the role, or give the person another one for the ledger",
         )
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'

@@ -492,8 +492,13 @@ def plain(query: str) -> QueryNoTemplate:
 
 def quoted(query: str, name: str) -> QueryNoTemplate:
     """A query with the name of a schema in it."""
+    return plain(query.format(identifier(name)))
+
+
+def identifier(name: str) -> str:
+    """A name as SQL writes it."""
     escaped = name.replace('"', '""')
-    return plain(query.format(f'"{escaped}"'))
+    return f'"{escaped}"'
 
 
 # --- the connection -------------------------------------------------------------------------------

@@ -682,29 +682,15 @@ def common_cost(costs: Sequence[Measure]) -> CommonCost | None:
         return CommonCost(first, is_rounded=False)
     if isinstance(first, MetricDP) or any(type(cost) is not type(first) for cost in costs):
         return None
-    largest = {name: _rounded_up(amounts) for name, amounts in _differing(costs).items()}
-    if None in largest.values():
-        return None
+    largest = {}
+    for name in first.__struct_fields__:
+        amounts = [getattr(cost, name) for cost in costs]
+        if all(amount == amounts[0] for amount in amounts):
+            continue
+        if not all(isinstance(amount, Fraction) for amount in amounts):
+            return None
+        most = max(amounts)
+        if most - min(amounts) > most * NEARLY:
+            return None
+        largest[name] = Fraction(rounded(most, DIGITS, up=True))
     return CommonCost(msgspec.structs.replace(first, **largest), is_rounded=True)
-
-
-def _differing(costs: Sequence[Measure]) -> dict[str, list[object]]:
-    """The amounts of costs of one kind, by name, where they are not all equal."""
-    names = type(costs[0]).__struct_fields__
-    by_name = {name: [getattr(cost, name) for cost in costs] for name in names}
-    return {
-        name: amounts
-        for name, amounts in by_name.items()
-        if any(amount != amounts[0] for amount in amounts)
-    }
-
-
-def _rounded_up(amounts: Sequence[object]) -> Fraction | None:
-    """The largest of amounts that are nearly equal, rounded up; None if they differ more."""
-    fractions = [amount for amount in amounts if isinstance(amount, Fraction)]
-    if len(fractions) < len(amounts):
-        return None
-    most = max(fractions)
-    if most - min(fractions) > most * NEARLY:
-        return None
-    return Fraction(rounded(most, DIGITS, up=True)) if most else most
