@@ -1,10 +1,9 @@
 """The record of a stream: a charge that is answered step by step.
 
 A stream is kept among the ledger's secrets, in one row that holds its state. A step is computed
-from that row; it is stored together with the state after it, and only if the row is still the same;
-and it is shown only when it is on disk. So two processes cannot both take one step, and a process
-that is killed leaves either nothing or the whole step. A step that was computed from an older row
-is dropped: nobody has seen it.
+from that row and stored together with the state after it, in one transaction; and it is shown only
+when it is on disk. So two processes cannot both take one step, and a process that is killed leaves
+either nothing or the whole step. The rows take no step that was computed from another row.
 
 The last step leaves no state. It wipes the state before it, the tallies of persons and the secret
 that stands for persons, and the store's log is cut.
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.entries import OVER, Entry, Step, linked, opened, sealed
@@ -32,14 +31,6 @@ from sfumato.ledger.store import (
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
 """Computes a step: from its number, the state before it and how often each person was counted, to
 the state after it and the output."""
-
-
-class _Taken(NamedTuple):
-    """A step, whether it was taken now, and whether it was the last."""
-
-    step: Step
-    fresh: bool
-    over: bool = False
 
 
 class StreamRecord:
@@ -81,8 +72,8 @@ class StreamRecord:
         work : callable
             From the number of the step, the state before it, and how often each of the tokens was
             counted by now, to the state after it and the output. If it raises, nothing is changed.
-            A state of `OVER`
-            after the step says that it is the last one; before it, that there is no further one.
+            A state of `OVER` after the step says that it is the last one; before it, that there is
+            no further one.
         person_tokens : sequence of bytes
             One for each row of the step, standing for its person; counted with the step.
 
@@ -97,29 +88,33 @@ class StreamRecord:
             If the step cannot be stored. Then it was not taken; or, where the disk failed at the
             last moment, it was, and the next call finds it.
         """
-        taken = self._store.writing(
+        step, is_new, is_over = self._store.writing(
             partial(self._taken, event=event, work=work, person_tokens=person_tokens)
         )
         # What the last step wiped is still in the log of the store, until that is cut.
-        if taken.over:
+        if is_over:
             self._store.forget()
-        return taken.step, taken.fresh
+        return step, is_new
 
     def _taken(
         self, rows: SecretRows, event: str, work: Work, person_tokens: Sequence[bytes]
-    ) -> _Taken:
-        """Take the step, or find it, while nobody else can write."""
+    ) -> tuple[Step, bool, bool]:
+        """Take the step, or find it: the step, whether it is taken now, and whether it is the last.
+
+        Nobody else can write meanwhile.
+        """
         number = self.entry.sequence
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
-            return _Taken(earlier, fresh=False)
+            return earlier, False, False
         require_here(rows.value(MOVED), self._store.label)
         counts = [rows.count(number, token) for token in person_tokens]
         at = self._sound(rows.position(number))
-        step, after = self._next(at, event, work, counts)
+        state, output = work(at.step + 1, at.state, counts)
+        step, after = self._after(at, event, output, state, at.tallied + len(counts))
         if not rows.commit_step(number, at.seal, step, after):
             raise LedgerError(self._store.label, REFUSED, REPORT, account=self.entry.account)
-        return _Taken(step, fresh=True, over=after.state == OVER)
+        return step, True, state == OVER
 
     def _sound(self, at: Position | None) -> Position:
         """The stream's row, if its seal is that of its content: no step continues an edited row."""
@@ -129,17 +124,6 @@ class StreamRecord:
         if at.seal != sealed(self.entry.sequence, spec, at.step, at.state, at.tallied, at.head):
             raise damaged_stream(self.entry)
         return at
-
-    def _next(
-        self,
-        at: Position,
-        event: str,
-        work: Work,
-        counts: list[int],
-    ) -> tuple[Step, Position]:
-        """Compute a step from the stream's row: what is published, and the row after it."""
-        state, output = work(at.step + 1, at.state, counts)
-        return self._after(at, event, output, state, at.tallied + len(counts))
 
     def _after(
         self,
