@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from data import random_tables
 from data.row_choice import bounded
+from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder
 from sfumato.data.external_partitions import (
@@ -417,9 +418,9 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
 
 
 def test_a_bounder_without_rows_gives_nothing() -> None:
-    bounder = Bounder(KEY, 1)
+    bounder = Bounder(KEY, 1, [Needs(LATTICES[0], 1)])
     none = np.zeros(0, np.uint64)
     nobody = PersonRows([none], [none], [none], {}, KeyedHash(KEY, "rows"))
-    bounder.add(nobody, [[np.zeros(0, np.int32)]])
+    bounder.add(nobody, dict.fromkeys(LATTICES[0].axes, np.zeros(0, np.int64)))
     assert list(bounder.of_persons()) == []
     bounder.close()

@@ -12,9 +12,11 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
+from sfumato.data.hashing import KeyedHash
 from sfumato.data.person_records import PersonNumbers
+from sfumato.data.priorities import PersonRows
 from sfumato.domain.domain import Domain, Interval, grid_axis
-from sfumato.domain.lattice import EdgesAxis, Lattice
+from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError
 
 KEY = bytes(range(32))
@@ -107,20 +109,24 @@ def test_one_person_moves_one_count_by_one() -> None:
         assert (moved.sum(), moved.max()) == (1, 1)
 
 
-def test_joining_parts_of_parts_adds_up() -> None:
-    numbers = PersonNumbers("rows of each person")
-    for ids in ([3, 1, 3, 3], [1, 3]):
-        numbers.add([np.array(ids, np.uint64)], [])
-    found = sorted(np.concatenate(list(numbers.of_persons())).tolist())
+def numbers_of(batches: list[list[int]]) -> list[int]:
+    """The numbers of rows of persons, whose tokens come in batches."""
+    each = Lattice((GridAxis("rows", 0.0, 10.0, 10),))
+    numbers = PersonNumbers([Needs(each, 10, counted="rows of each person")])
+    for ids in batches:
+        tokens = [np.array(ids, np.uint64)]
+        numbers.add(PersonRows(tokens, tokens, tokens, {}, KeyedHash(KEY, "rows")), {})
+    found = [cell for ((cells,),) in numbers.of_persons() for cell in cells.tolist()]
     numbers.close()
-    assert found == [2, 4]
+    return sorted(found)
+
+
+def test_joining_parts_of_parts_adds_up() -> None:
+    assert numbers_of([[3, 1, 3, 3], [1, 3]]) == [2, 4]
 
 
 def test_without_persons_nothing_comes() -> None:
-    numbers = PersonNumbers("rows of each person")
-    numbers.add([np.zeros(0, np.uint64)], [])
-    assert list(numbers.of_persons()) == []
-    numbers.close()
+    assert numbers_of([[]]) == []
 
 
 def test_it_takes_a_column_of_persons() -> None:

@@ -82,8 +82,9 @@ What is kept in the end is the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import msgspec
 import numpy as np
@@ -93,7 +94,7 @@ from sfumato.answers import Needs
 from sfumato.basics import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.hashing import KeyedHash
-from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells
+from sfumato.data.packed_counts import Cells, PackedRows, Packing, RowForm, packed_cells
 from sfumato.data.person_records import RowRecords, person_numbers
 from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import first_rows, ordered_rows, spread
@@ -300,36 +301,35 @@ def fresh_key() -> bytes:
     return bits.current().words(KEY_BYTES // 8).tobytes()
 
 
-class Bounder(RowRecords[list[list[Array]]]):
+class Bounder(RowRecords[PackedRows]):
     """Remembers what bounding needs of each row until all rows were seen, then gives those kept.
 
     A record has 8 bytes for the person (16 for text, 4 while all ids are whole numbers below 2^32),
     8 for the priority, and 4 or 8 for each lattice.
     """
 
-    def __init__(self, key: bytes, rows_per_person: int) -> None:
+    def __init__(self, key: bytes, rows_per_person: int, needs: Sequence[Needs]) -> None:
         super().__init__(key, rows_per_person, all_kept=rows_per_person)
         self._rows_per_person = rows_per_person
-        self._n_integers: list[int] = []  # of each lattice
+        self._forms = [RowForm(need) for need in needs]
+        # They begin behind the priority.
+        places = accumulate((form.n_integers for form in self._forms), initial=1)
+        self._spans = list(pairwise(places))
+        self.packings = [
+            (start, form.packing) for (start, _), form in zip(self._spans, self._forms, strict=True)
+        ]
 
-    def add(self, persons: PersonRows, cells: list[list[Array]]) -> None:
-        """Take a batch.
-
-        Parameters
-        ----------
-        persons : PersonRows
-        cells : list of lists of int ndarray of shape (rows,)
-            The packed cells on each lattice (see ``packed_counts``).
-        """
-        fields = [persons.priorities, *(integers for packed in cells for integers in packed)]
-        self._n_integers = [len(packed) for packed in cells]
-        has_cell = np.logical_or.reduce([packed[0] != DROPPED for packed in cells])
+    def add(self, persons: PersonRows, cells: Cells) -> None:
+        """Take a batch, in as few bytes as it fits in."""
+        rows = [form.narrowed(form.of(cells)) for form in self._forms]
+        fields = [persons.priorities, *(integers for packed in rows for integers in packed)]
+        has_cell = np.logical_or.reduce([packed[0] != DROPPED for packed in rows])
         self._add(has_cell, persons.tokens, fields)
 
-    def _lattices(self, records: Records) -> list[list[Array]]:
+    def _lattices(self, records: Records) -> PackedRows:
         """Return the packed cells of records on each lattice."""
-        stops = np.cumsum([self._n_tokens + 1, *self._n_integers]).tolist()
-        return [records[start:stop] for start, stop in pairwise(stops)]
+        fields = records[self._n_tokens :]
+        return [fields[start:stop] for start, stop in self._spans]
 
     def _kept_rows(self, records: Records, splits: int) -> list[Array]:
         """Tell which records each lattice keeps: int64 ndarrays of shape (kept,)."""
@@ -345,7 +345,7 @@ class Bounder(RowRecords[list[list[Array]]]):
             kept.append(rows.order[counted[first_rows(tokens, self._rows_per_person)]])
         return kept
 
-    def _finished(self, records: Records, splits: int) -> list[list[Array]]:
+    def _finished(self, records: Records, splits: int) -> PackedRows:
         """Give the packed cells of the rows that each lattice keeps."""
         indices = self._kept_rows(records, splits)
         return [
@@ -364,7 +364,7 @@ class Bounder(RowRecords[list[list[Array]]]):
         return [field[is_kept] for field in records]
 
 
-class CellBounder(RowRecords[list[Array]]):
+class CellBounder(RowRecords[PackedRows]):
     """The same under limits by cell, for one need: these hold on its own cells alone.
 
     A record has 8 bytes for the person (16 for text), 8 for the priority, 8 for the choice of cells
@@ -432,11 +432,11 @@ class CellBounder(RowRecords[list[Array]]):
         cells = [field.take(order) for field in records[first : first + self._n_limited]]
         return order, LimitedRows(tokens, cells, choice[0] if choice else None)
 
-    def _finished(self, records: Records, splits: int) -> list[Array]:
+    def _finished(self, records: Records, splits: int) -> PackedRows:
         """Give what is counted of the rows that are kept."""
         order, rows = self._sorted_rows(records, splits)
         kept = order[self._limits.kept(rows)]
-        return [field[kept] for field in records[self._first_counted :]]
+        return [[field[kept] for field in records[self._first_counted :]]]
 
     def _reduced(self, records: Records, splits: int) -> Records:
         order, rows = self._sorted_rows(records, splits)

@@ -28,6 +28,7 @@ from sfumato.data.cells import CellsOfColumn, cells_of
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.external_partitions import Records
 from sfumato.data.fields import unlisted_number
+from sfumato.data.packed_counts import PackedRows
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.domain import (
     BinsAndMissing,
@@ -560,7 +561,7 @@ class CellPersonCounter(CellBounder):
             limits = Limits(norm_in_tables=limits.norm_per_person)
         self.limits_in_words = ", ".join([*rows, *limits.in_words()])
 
-    def _finished(self, records: Records, splits: int) -> list[Array]:
+    def _finished(self, records: Records, splits: int) -> PackedRows:
         """Count the persons of one partition; no row is wanted."""
         _, rows = self._sorted_rows(records, splits, only_candidates=False)
         kept = self._limits.kept(rows)

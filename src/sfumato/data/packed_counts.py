@@ -128,6 +128,10 @@ Cells: TypeAlias = Mapping[LatticeAxis, Array]
 """The cells of a chunk on each axis: int64 ndarrays of shape (rows,)."""
 
 
+PackedRows: TypeAlias = list[list[Array]]
+"""Rows to be counted: of each need, the integers that it keeps of them (see ``RowForm``)."""
+
+
 class RowForm:
     """The integers that a need keeps of each row. DROPPED in the first of them drops the row.
 
@@ -140,6 +144,11 @@ class RowForm:
     def __init__(self, needs: Needs) -> None:
         self.packing = Packing(needs.lattice)
         self._values = [summed.axis for summed in needs.sums]
+
+    @property
+    def n_integers(self) -> int:
+        """How many integers it keeps of a row."""
+        return self.n_cells + len(self._values)
 
     @property
     def n_cells(self) -> int:

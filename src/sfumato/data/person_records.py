@@ -50,7 +50,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from sfumato.answers import Counted
+from sfumato.answers import Counted, Needs
 from sfumato.basics import Array
 from sfumato.data.external_partitions import (
     N_PARTITIONS,
@@ -61,9 +61,10 @@ from sfumato.data.external_partitions import (
     memory_limit,
 )
 from sfumato.data.hashing import Scratch
-from sfumato.data.packed_counts import Packing, RenumberedKeys
+from sfumato.data.packed_counts import Cells, PackedRows, Packing, RenumberedKeys, packed_cells
+from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import CopyNumbers, OrderedRows, first_rows, ordered_rows, ranges
-from sfumato.domain import DROPPED
+from sfumato.domain import DROPPED, EdgesAxis, GridAxis
 
 MOST_SPLITS = 8
 """A partition that is still too large after so many splits holds rows that are all kept."""
@@ -382,41 +383,42 @@ NUMBERS: Mapping[Counted, Callable[[Array, Array], Array]] = {
 """The numbers that cells matter to, from the rows of persons in cells, and where persons begin."""
 
 
-class PersonNumbers(PersonRecords[Array]):
-    """Finds the number of each person, which follows from the person's rows in cells.
+class PersonNumbers(PersonRecords[PackedRows]):
+    """Finds the cell of each person's number, which follows from the person's rows in cells.
 
     A record has 8 bytes for the person (16 for text), 4 or 8 for the cell if it matters, and 8 for
     a number of rows.
 
     Parameters
     ----------
-    counted : {"rows of each person", "cells of each person", "norm of each person", ...}
-        Without cells, or a name of ``NUMBERS``.
+    needs : sequence of Needs
+        All count persons by the same number.
     """
 
-    def __init__(self, counted: Counted) -> None:
+    def __init__(self, needs: Sequence[Needs]) -> None:
         super().__init__()
-        self._number = NUMBERS.get(counted, _numbers_of_rows)
+        need = needs[0]
+        axes = [need.lattice.axes[0] for need in needs]
+        self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
+        self._number = NUMBERS.get(need.counted, _numbers_of_rows)
+        if need.cells is not None and need.counted in NUMBERS:
+            self.packings = [(0, Packing(need.cells))]
 
-    def add(self, tokens: list[Array], packed: list[Array]) -> None:
-        """Take a batch of rows, all of which have a person. Rows without a cell are dropped.
+    def add(self, persons: PersonRows, cells: Cells) -> None:
+        """Take a batch. Rows without a cell are dropped, where cells matter."""
+        rows = np.ones(len(persons.tokens[0]), np.int64)
+        packed: list[Array] = []
+        for _, packing in self.packings:
+            packed = packing.narrowed(packed_cells(packing, cells))
+        self._add(packed[0] != DROPPED if packed else rows > 0, persons.tokens, [*packed, rows])
 
-        Parameters
-        ----------
-        tokens : list of uint64 ndarray of shape (rows,)
-            The words of the person token of each row.
-        packed : list of int ndarray of shape (rows,)
-            The packed cells; DROPPED in the first drops the row. Empty: cells do not matter.
-        """
-        rows = np.ones(len(tokens[0]), np.int64)
-        self._add(packed[0] != DROPPED if packed else rows > 0, tokens, [*packed, rows])
-
-    def _finished(self, records: Records, splits: int) -> Array:
-        """Find the numbers of the persons of one partition: float64 ndarray."""
+    def _finished(self, records: Records, splits: int) -> PackedRows:
+        """Locate the numbers of the persons of one partition."""
         joined = self._reduced(records, splits)
         persons = person_numbers(joined[: self._n_tokens])
         starts = np.flatnonzero(np.diff(persons, prepend=-1))
-        return self._number(joined[-1], starts)
+        numbers = self._number(joined[-1], starts)
+        return [[axis.locate(numbers)] for axis in self._axes]
 
     def _reduced(self, records: Records, splits: int) -> Records:
         """Join the records of each person in a cell into one; they are then sorted by person."""

@@ -20,22 +20,16 @@ from typing import Protocol, Self, TypeVar
 import pyarrow as pa
 
 from sfumato.answers import Needs
-from sfumato.data.bounding import Bounder
+from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.hashing import keep_freed_arrays
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import RenumberedKeys
-from sfumato.data.person_records import PersonRecords, join
+from sfumato.data.person_records import PersonNumbers, PersonRecords, join
 from sfumato.data.priorities import ChosenBy, PersonRows
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
-from sfumato.data.tallies import (
-    NumbersOfPersons,
-    Persons,
-    Rows,
-    RowsWithinCells,
-    Tally,
-)
+from sfumato.data.tallies import PersonsInCells, Tally
 from sfumato.data.threads import Team, Turns
 from sfumato.domain import DENSE_LIMIT, Cube
 from sfumato.privacy import Unit
@@ -152,7 +146,7 @@ class PartialCounts:
             if not len(rows.tokens[0]):
                 return
         for tally in self.tallies:
-            tally.count(tally.take(cells, rows))
+            tally.take(cells, rows)
 
     @property
     def records(self) -> list[PersonRecords[object]]:
@@ -162,9 +156,7 @@ class PartialCounts:
     def finish(self) -> Iterator[None]:
         """Count what had to wait, in steps."""
         for tally in self.tallies:
-            for packed in tally.remaining():
-                tally.count(packed)
-                yield
+            yield from tally.finish()
 
     def merge(self, other: PartialCounts, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of other rows; nothing is remembered any more."""
@@ -316,17 +308,18 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
         if need.counted == "rows of each person":
             numbers_of_rows |= alone
         elif need.of_each_person:
-            tallies.append(NumbersOfPersons(alone))
+            tallies.append(Tally(alone, PersonNumbers([need])))
         elif need.counted == "persons":
-            tallies.append(Persons(alone, unit, key))
+            tallies.append(Tally(alone, PersonsInCells(key, need, unit)))
         elif unit.by_cell:
-            tallies.append(RowsWithinCells(alone, unit, key))
+            tallies.append(Tally(alone, CellBounder(key, need, unit)))
         else:
             rows |= alone
     if rows:
-        tallies.append(Rows(rows, Bounder(key, unit.rows_per_person) if unit.person else None))
+        bounder = Bounder(key, unit.rows_per_person, list(rows.values())) if unit.person else None
+        tallies.append(Tally(rows, bounder))
     if numbers_of_rows:
-        tallies.append(NumbersOfPersons(numbers_of_rows))
+        tallies.append(Tally(numbers_of_rows, PersonNumbers(list(numbers_of_rows.values()))))
     return tallies
 
 

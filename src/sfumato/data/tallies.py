@@ -21,7 +21,6 @@ what of a person is counted.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
@@ -36,68 +35,77 @@ from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import (
     CellCounts,
     Cells,
+    PackedRows,
     Packing,
     RenumberedKeys,
     RowForm,
     empty_counts,
 )
-from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords
+from sfumato.data.person_records import PersonNumbers, PersonRecords
 from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import first_rows, ordered_rows
-from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
+from sfumato.domain import DROPPED, Cube
 from sfumato.privacy import Unit
 
 # --- persons in cells -----------------------------------------------------------------------------
 
 
-class PersonsInCells(PersonRecords[Records]):
+class PersonsInCells(PersonRecords[PackedRows]):
     """Remembers each person's cells, and what the person's rows add up to in each of them.
+
+    The unit says in how many cells a person is counted. No row in these cells is left out.
 
     A record has 8 bytes for the person (16 for text, 4 while all ids are whole numbers below 2^32),
     8 for the choice of cells, and 4 or 8 for the cell. Where values are added up, it has 8 for the
-    number of rows and 8 for each sum as well.
-
-    Parameters
-    ----------
-    most : int
-        In how many cells a person is counted.
+    number of rows and 8 for each sum as well. Values are numbers from 0 to 2^31: 10^9 of them add
+    up to less than 2^62.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, key: bytes, need: Needs, unit: Unit) -> None:
         super().__init__()
-        self._most = most
-        self._n_cells = 0
+        self._need = need
+        self._most = unit.cells_of_person
+        self._form = RowForm(structs.replace(need, lattice=need.row_lattice))
+        self.packings = [(1, self._form.packing)]
+        self._packing = Packing(need.lattice)
+        self._choice = CellChoice(key, need.row_lattice)
         self._scratch = Scratch()
 
-    def add(
-        self,
-        tokens: list[Array],
-        cell_priorities: Array,
-        cells: list[Array],
-        values: list[Array],
-    ) -> None:
-        """Take a batch of rows, all of which have a person.
-
-        Parameters
-        ----------
-        tokens : list of uint64 ndarray of shape (rows,)
-            The words of the person token of each row.
-        cell_priorities : uint64 ndarray of shape (rows,)
-            What chooses the cells that a person is counted in.
-        cells : list of int ndarray of shape (rows,)
-            Packed cells. DROPPED in the first drops the row.
-        values : list of int ndarray of shape (rows,)
-            Numbers from 0 to 2^31. 10^9 of them add up to less than 2^62.
-        """
-        self._n_cells = len(cells)
+    def add(self, persons: PersonRows, cells: Cells) -> None:
+        """Take a batch."""
+        integers = self._form.narrowed(self._form.of(cells))
+        packed = integers[: self._form.n_cells]
         # Sums of 32-bit integers would wrap around; 10^9 numbers fit in 64 bits.
-        sums = [value.astype(np.int64, copy=False) for value in values]
-        rows = [np.ones(len(cells[0]), np.int64)] if values else []
-        self._add(cells[0] != DROPPED, tokens, [cell_priorities, *cells, *rows, *sums])
+        sums = [value.astype(np.int64, copy=False) for value in integers[len(packed) :]]
+        rows = [np.ones(len(packed[0]), np.int64)] if sums else []
+        choice = self._choice.of(persons, packed, cells)
+        self._add(packed[0] != DROPPED, persons.tokens, [choice, *packed, *rows, *sums])
 
-    def _finished(self, records: Records, splits: int) -> Records:
-        """Give the cells of each person; where values are added up, numbers of rows, and sums."""
-        return self._joined(records, splits, self._scratch)[self._n_tokens + 1 :]
+    def _finished(self, records: Records, splits: int) -> PackedRows:
+        """Give the cells of each person, and the person's numbers in each of them."""
+        joined = self._joined(records, splits, self._scratch)[self._n_tokens + 1 :]
+        n_cells = self._form.n_cells
+        numbers = [
+            summed.numbers_of_persons(sums, joined[n_cells])
+            for summed, sums in zip(self._need.sums, joined[n_cells + 1 :], strict=True)
+        ]
+        return [[*self._located(joined[:n_cells], numbers), *numbers]]
+
+    def _located(self, packed: list[Array], numbers: list[Array]) -> list[Array]:
+        """Give the packed cells of persons, whose rows have the packed cells that are given."""
+        lattice = self._need.lattice
+        if lattice == self._need.row_lattice:
+            return packed
+        # Without axes there is one cell, which has no coordinates.
+        has_axes = self._need.row_lattice.axes
+        coordinates = iter(self._form.packing.unpack(packed).T if has_axes else ())
+        located = {
+            summed.segments: summed.segments.locate(number.astype(np.float64))
+            for summed, number in zip(self._need.sums, numbers, strict=True)
+            if summed.segments is not None
+        }
+        cells = [located[axis] if axis in located else next(coordinates) for axis in lattice.axes]
+        return self._packing.pack(cells)
 
     def _reduced(self, records: Records, splits: int) -> Records:
         # Another thread may ask for it, and the arrays that are used again are not for two.
@@ -105,7 +113,6 @@ class PersonsInCells(PersonRecords[Records]):
 
     def _joined(self, records: Records, splits: int, scratch: Scratch) -> Records:
         """Join the rows of each person in a cell into one, and keep each person's least cells."""
-        n_choice = self._n_tokens + 1
         tokens = records[: self._n_tokens]
         bits = PARTITION_BITS * (splits + 1)
         rows = ordered_rows(tokens, records[self._n_tokens], bits, scratch)
@@ -115,43 +122,42 @@ class PersonsInCells(PersonRecords[Records]):
         starts = np.flatnonzero(is_new)
         is_kept = first_rows([word.take(starts) for word in rows.tokens], self._most)
         kept = rows.order.take(starts[is_kept])
-        added = records[n_choice + self._n_cells :]
+        n_plain = self._n_tokens + 1 + self._form.n_cells
         return [
-            *(field.take(kept) for field in records[: n_choice + self._n_cells]),
-            *(np.add.reduceat(field.take(rows.order), starts)[is_kept] for field in added),
+            *(field.take(kept) for field in records[:n_plain]),
+            *(
+                np.add.reduceat(field.take(rows.order), starts)[is_kept]
+                for field in records[n_plain:]
+            ),
         ]
 
 
 # --- tallies --------------------------------------------------------------------------------------
 
-PackedRows: TypeAlias = list[list[Array]]
-"""What is to be counted: of each need, packed cells (see ``packed_counts``)."""
+Remembered: TypeAlias = Bounder | CellBounder | PersonsInCells | PersonNumbers
+"""What remembers rows until all rows of each person were seen, and gives what is to be counted."""
 
 
-class Tally(ABC):
+class Tally:
     """Counts some of the needs of a scan.
 
     Parameters
     ----------
     needs : mapping of int to Needs
         By their indices.
-    records : PersonRecords or None
-        What remembers rows until all of a person's were seen. None: all is counted at once.
+    records : Remembered or None
+        None: every row is counted at once.
     """
 
-    def __init__(
-        self, needs: Mapping[int, Needs], records: PersonRecords[object] | None = None
-    ) -> None:
+    def __init__(self, needs: Mapping[int, Needs], records: Remembered | None = None) -> None:
         self.records = records
-        self._forms = {index: RowForm(need) for index, need in needs.items()}
+        self._forms = [RowForm(need) for need in needs.values()]
         self._counts: dict[int, CellCounts] = {
-            index: empty_counts(self._forms[index].packing, need.sums)
-            for index, need in needs.items()
+            index: empty_counts(Packing(need.lattice), need.sums) for index, need in needs.items()
         }
 
-    @abstractmethod
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Take a chunk, and give what of it can be counted at once; an empty list for nothing.
+    def take(self, cells: Cells, persons: PersonRows | None) -> None:
+        """Count a chunk, or remember it.
 
         Parameters
         ----------
@@ -159,16 +165,22 @@ class Tally(ABC):
         persons : PersonRows or None
             Whose the rows are, where a column names the persons.
         """
+        if self.records is None:
+            self._count([form.of(cells) for form in self._forms])
+            return
+        assert persons is not None
+        self.records.add(persons, cells)
 
-    def remaining(self) -> Iterator[PackedRows]:
-        """Give what had to wait until all rows were seen; as it stands, nothing waits."""
-        return iter(())
+    def finish(self) -> Iterator[None]:
+        """Count what was remembered, in steps."""
+        if self.records is not None:
+            for packed in self.records.of_persons():
+                self._count(packed)
+                yield
 
-    def count(self, packed: PackedRows) -> None:
-        """Count what was given."""
-        if packed:
-            for counts, integers in zip(self._counts.values(), packed, strict=True):
-                counts.add(integers)
+    def _count(self, packed: PackedRows) -> None:
+        for counts, integers in zip(self._counts.values(), packed, strict=True):
+            counts.add(integers)
 
     def merge(self, other: Tally, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of the same needs.
@@ -185,145 +197,3 @@ class Tally(ABC):
     def cubes(self) -> dict[int, Cube]:
         """Give the cube of each need, by the need's index."""
         return {index: counts.cube() for index, counts in self._counts.items()}
-
-    def _packed(self, cells: Cells) -> PackedRows:
-        """Give what each need keeps of a chunk."""
-        return [form.of(cells) for form in self._forms.values()]
-
-
-class Rows(Tally):
-    """Counts each person's rows within the limit of a bounder.
-
-    Without a bounder all rows count: each is a person, or the custodian states the limit.
-    """
-
-    def __init__(self, needs: Mapping[int, Needs], bounder: Bounder | None = None) -> None:
-        super().__init__(needs, bounder)
-        self._bounder = bounder
-        if bounder is not None:
-            place = 1  # behind the priority
-            bounder.packings = packings = []
-            for index, form in self._forms.items():
-                packings.append((place, form.packing))
-                place += form.n_cells + len(needs[index].sums)
-
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Give all of a chunk, or remember it in as few bytes as it fits in."""
-        packed = self._packed(cells)
-        if self._bounder is None:
-            return packed
-        assert persons is not None
-        forms = self._forms.values()
-        narrow = [form.narrowed(rows) for form, rows in zip(forms, packed, strict=True)]
-        self._bounder.add(persons, narrow)
-        return []
-
-    def remaining(self) -> Iterator[PackedRows]:
-        """Give the rows that are kept."""
-        return iter(()) if self._bounder is None else self._bounder.of_persons()
-
-
-class RowsWithinCells(Tally):
-    """Counts each person's rows within limits that hold on the cells of one need."""
-
-    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
-        (need,) = needs.values()
-        self._bounder = CellBounder(key, need, unit)
-        super().__init__(needs, self._bounder)
-
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Remember a chunk."""
-        assert persons is not None
-        self._bounder.add(persons, cells)
-        return []
-
-    def remaining(self) -> Iterator[PackedRows]:
-        """Give the rows that are kept."""
-        return ([rows] for rows in self._bounder.of_persons())
-
-
-class Persons(Tally):
-    """Counts persons in the cells of one need, and adds up numbers of each person there.
-
-    The unit says in how many cells a person is counted. No row in these cells is left out.
-    """
-
-    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
-        (need,) = needs.values()
-        self._need = need
-        self._persons = PersonsInCells(unit.cells_of_person)
-        super().__init__(needs, self._persons)
-        self._row_form = RowForm(structs.replace(need, lattice=need.row_lattice))
-        self._persons.packings = [(1, self._row_form.packing)]
-        self._cell_choice = CellChoice(key, need.row_lattice)
-
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Remember a chunk."""
-        form = self._row_form
-        integers = form.narrowed(form.of(cells))
-        packed = integers[: form.n_cells]
-        assert persons is not None
-        choice = self._cell_choice.of(persons, packed, cells)
-        self._persons.add(persons.tokens, choice, packed, integers[form.n_cells :])
-        return []
-
-    def remaining(self) -> Iterator[PackedRows]:
-        """Give the cells of each person, and the person's numbers in each of them."""
-        n_cells = self._row_form.n_cells
-        for records in self._persons.of_persons():
-            n_rows = records[n_cells : n_cells + 1]
-            numbers = [
-                summed.numbers_of_persons(sums, *n_rows)
-                for summed, sums in zip(self._need.sums, records[n_cells + 1 :], strict=True)
-            ]
-            yield [[*self._located(records[:n_cells], numbers), *numbers]]
-
-    def _located(self, packed: list[Array], numbers: list[Array]) -> list[Array]:
-        """Give the packed cells of persons, whose rows have the packed cells that are given."""
-        lattice = self._need.lattice
-        if lattice == self._need.row_lattice:
-            return packed
-        # Without axes there is one cell, which has no coordinates.
-        has_axes = self._need.row_lattice.axes
-        coordinates = iter(self._row_form.packing.unpack(packed).T if has_axes else ())
-        located = {
-            summed.segments: summed.segments.locate(number.astype(np.float64))
-            for summed, number in zip(self._need.sums, numbers, strict=True)
-            if summed.segments is not None
-        }
-        cells = [located[axis] if axis in located else next(coordinates) for axis in lattice.axes]
-        (form,) = self._forms.values()
-        return form.packing.pack(cells)
-
-
-class NumbersOfPersons(Tally):
-    """Counts persons by a number that follows from their rows, or from their rows in cells.
-
-    The needs count by the same number.
-    """
-
-    def __init__(self, needs: Mapping[int, Needs]) -> None:
-        need = next(iter(needs.values()))
-        self._numbers = PersonNumbers(need.counted)
-        super().__init__(needs, self._numbers)
-        self._cells = None
-        if need.cells is not None and need.counted in NUMBERS:
-            self._cells = Packing(need.cells)
-            self._numbers.packings = [(0, self._cells)]
-        axes = dict.fromkeys(need.lattice.axes[0] for need in needs.values())
-        self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
-
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Remember a chunk."""
-        packed: list[Array] = []
-        if self._cells is not None:
-            coordinates = [cells[axis] for axis in self._cells.lattice.axes]
-            packed = self._cells.narrowed(self._cells.pack(coordinates))
-        assert persons is not None
-        self._numbers.add(persons.tokens, packed)
-        return []
-
-    def remaining(self) -> Iterator[PackedRows]:
-        """Locate each person's number."""
-        for numbers in self._numbers.of_persons():
-            yield self._packed({axis: axis.locate(numbers) for axis in self._axes})
