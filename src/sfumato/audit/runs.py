@@ -358,9 +358,7 @@ class Selecting:
             }
         )
         parts = [groups.slice(start, self.PART) for start in range(0, len(groups), self.PART)]
-        shown = keys_of_groups(self.lattice, list(rule.shown_of(parts)))
-        assert shown is not None
-        return shown
+        return keys_of_groups(self.lattice, list(rule.shown_of(parts)))
 
 
 def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Mechanism:

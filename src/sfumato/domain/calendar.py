@@ -233,7 +233,18 @@ class Year(_Spanned, frozen=True, tag="year"):
         return int(text)
 
 
-class Weekday(_Derived, frozen=True, tag="weekday"):
+class _Recurring(_Derived, frozen=True):
+    """One of them that recurs within a week or a day."""
+
+    column: str | None = None
+    timezone: str | None = None
+    missing: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check()
+
+
+class Weekday(_Recurring, frozen=True, tag="weekday"):
     """The weekday of a date or time: Monday to Sunday.
 
     Parameters
@@ -252,17 +263,10 @@ class Weekday(_Derived, frozen=True, tag="weekday"):
     'Monday'
     """
 
-    column: str | None = None
-    timezone: str | None = None
-    missing: str | None = None
-
-    def __post_init__(self) -> None:
-        self._check()
-
     _part: ClassVar[Part] = "weekday"
 
 
-class Hour(_Derived, frozen=True, tag="hour"):
+class Hour(_Recurring, frozen=True, tag="hour"):
     """The hour of a time on local clocks: 0 to 23.
 
     Where clocks are put back, the hour that they show twice is one hour here.
@@ -282,12 +286,5 @@ class Hour(_Derived, frozen=True, tag="hour"):
     >>> len(Hour("when", timezone="America/New_York").all_labels)
     24
     """
-
-    column: str | None = None
-    timezone: str | None = None
-    missing: str | None = None
-
-    def __post_init__(self) -> None:
-        self._check()
 
     _part: ClassVar[Part] = "hour"
