@@ -318,3 +318,34 @@ def test_bins_of_whole_numbers_are_named_by_them(axis, names) -> None:
 def test_other_bins_are_named_by_their_edges(axis) -> None:
     assert axis.whole_names() == []
     assert axis.cell_names() == axis.edge_names()
+
+
+@given(
+    st.integers(-(2**39), 2**39),
+    st.sampled_from([1, 2, 3, 24, 1000, 2**26]),
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 1005), min_size=1),
+    st.sampled_from([None, 1.0]),
+)
+def test_whole_numbers_lie_in_the_cells_of_their_doubles(lower, cells, values, step):
+    axis = GridAxis(
+        "x", float(lower), float(lower + cells), cells, snap=step is not None, step=step
+    )
+    assert axis.holds_whole_numbers
+    near = [min(max(lower + value, -(2**63)), 2**63 - 1) for value in values]
+    whole = np.array([*values, *near, lower, lower + cells - 1, lower + cells], np.int64)
+    assert axis.locate_whole(whole).tolist() == axis.locate(whole.astype(float)).tolist()
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        GridAxis("x", 0.0, 24.0, 12),
+        GridAxis("x", 0.5, 24.5, 24),
+        GridAxis("x", 0.0, 2.0**27, 2**27),
+        GridAxis("x", 2.0**41, 2.0**41 + 2, 2),
+        GridAxis("x", 0.0, 24.0, 24, "day"),
+    ],
+    ids=str,
+)
+def test_other_axes_hold_more_than_whole_numbers(axis):
+    assert not axis.holds_whole_numbers

@@ -199,11 +199,8 @@ class LimitsByCell:
         persons = person_numbers(rows.tokens)
         is_kept: Array = positions(persons) < self._rows
         if self._norm is not None and self._norm < ALWAYS_WITHIN:
-            starts = np.flatnonzero(np.diff(persons, prepend=-1))
             # The row of rank m in its cell makes m^2 there to (m + 1)^2.
-            squares = np.cumsum(2 * ranks + 1)
-            before = np.concatenate([[0], squares[starts[1:] - 1]]) if len(starts) else starts
-            is_kept &= squares - before[persons] <= self._norm**2
+            is_kept &= _sums_of_persons(2 * ranks + 1, persons) <= self._norm**2
         return is_kept
 
 
@@ -268,27 +265,21 @@ class CellsOfPersons:
         cell_priorities : uint64 ndarray of shape (rows,), or None
             The keyed hash of person and cell; not needed where nobody has more cells.
         """
-        first_rows = self._order.take(self._starts)
-        persons = self._persons.take(first_rows)
+        rows_of_pairs = self._order.take(self._starts)
+        persons = self._persons.take(rows_of_pairs)
         is_kept = np.ones(len(persons), bool)
         # Only where a person has more cells does the hash decide.
         deciding = np.flatnonzero(np.bincount(persons).take(persons) > most_cells)
         if len(deciding):
             assert cell_priorities is not None
             # All rows of a person in a cell have one hash, so that of the first stands for all.
-            hashes = cell_priorities.take(first_rows.take(deciding))
+            hashes = cell_priorities.take(rows_of_pairs.take(deciding))
             deciding_persons = persons.take(deciding)
             by_hash = ordered_rows([spread(deciding_persons)], hashes).order
-            is_first = _positions_of_runs(deciding_persons) < most_cells
-            is_kept[deciding.take(by_hash)] = is_first
+            is_kept[deciding.take(by_hash)] = first_rows([deciding_persons], most_cells)
         chosen = np.empty(len(self._order), bool)
         chosen[self._order] = is_kept.take(self._pair_of_sorted)
         return chosen
-
-
-def _positions_of_runs(numbers: Array) -> Array:
-    """Tell how many equal numbers precede each one, of numbers that are sorted: int64 ndarray."""
-    return positions(np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0))
 
 
 # --- the choice of rows ---------------------------------------------------------------------------
@@ -386,12 +377,13 @@ class CellBounder(RowRecords[PackedRows]):
         super().__init__(key, unit.rows_per_person, self._limits.all_kept)
         self._n_choice = 0 if self._choice is None else 1
         place = 1 + self._n_choice  # behind the priority
+        self._counted_place = place
         self.packings = [(place, self._form.packing)]
+        self._n_limited = self._form.n_cells
         if self._limited is not None:
-            counted = place + len(self._limited.groups)
-            self.packings = [(place, self._limited), (counted, self._form.packing)]
-        self._n_limited = 0
-        self._first_counted = 0
+            self._n_limited = len(self._limited.groups)
+            self._counted_place = place + self._n_limited
+            self.packings = [(place, self._limited), (self._counted_place, self._form.packing)]
 
     def add(self, persons: PersonRows, cells: Cells) -> None:
         """Take a batch. A row without a cell that is limited, or counted, is dropped."""
@@ -403,13 +395,10 @@ class CellBounder(RowRecords[PackedRows]):
         if self._choice is not None:
             fields.append(self._choice.of(persons, limited, cells))
         needed = limited[0] != DROPPED
-        self._n_limited = len(limited)
-        self._first_counted = len(persons.tokens) + len(fields)
         # Where the limits are about the cells that are counted, these are remembered once.
         if self._limited is not None:
             needed &= counted[0] != DROPPED
             fields += limited
-            self._first_counted += len(limited)
         self._add(needed, persons.tokens, [*fields, *counted])
 
     def _sorted_rows(
@@ -436,7 +425,7 @@ class CellBounder(RowRecords[PackedRows]):
         """Give what is counted of the rows that are kept."""
         order, rows = self._sorted_rows(records, splits)
         kept = order[self._limits.kept(rows)]
-        return [[field[kept] for field in records[self._first_counted :]]]
+        return [[field[kept] for field in records[self._n_tokens + self._counted_place :]]]
 
     def _reduced(self, records: Records, splits: int) -> Records:
         order, rows = self._sorted_rows(records, splits)
@@ -498,7 +487,7 @@ class StackedLimits:
         self._packing = packing
         self.all_kept = norm.all_kept
 
-    def candidates(self, tokens: list[Array]) -> Array | None:
+    def candidates(self, tokens: list[Array]) -> Array:
         """Tell which rows need be looked at: int64 ndarray, ascending.
 
         Parameters
@@ -519,7 +508,7 @@ class StackedLimits:
 
     def reduced(self, rows: LimitedRows) -> Array:
         """Tell which rows may be kept of a part of the rows of some persons: int64 ndarray."""
-        return np.flatnonzero(first_rows(rows.tokens, self._norm.rows))
+        return self.candidates(rows.tokens)
 
     def _fit(self, rows: LimitedRows) -> Array:
         """Tell whether each row comes before the first one that does not fit: bool ndarray."""

@@ -253,9 +253,17 @@ class RowLocator:
         """Return the cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
         if isinstance(axis, LabelAxis):
             return self._labels[axis](batch[axis.column_name])
+        column = batch[axis.column_name]
         if isinstance(axis, KeyAxis):
-            return self.key_numbers[axis].cells(batch[axis.column_name])
+            return self.key_numbers[axis].cells(column)
+        if isinstance(axis, GridAxis) and axis.holds_whole_numbers and _is_of_integers(column):
+            return axis.locate_whole(ndarray_of(column).astype(np.int64, copy=False))
         return axis.locate(_numbers(batch, axis, converted))
+
+
+def _is_of_integers(column: pa.Array) -> bool:
+    """Tell whether a column holds integers that fit 64 bits with a sign, and none is missing."""
+    return pt.is_signed_integer(column.type) and not column.null_count
 
 
 def _numbers(batch: pa.RecordBatch, axis: _Numeric, converted: dict[_Reading, Array]) -> Array:
@@ -296,11 +304,6 @@ class RowFilter:
         other = copy(self)
         other._locator = RowLocator(self.axes)
         return other
-
-    @property
-    def conditions(self) -> list[tuple[LatticeAxis, Array]]:
-        """Each axis, with the cells that satisfy its condition: bool ndarray of shape (cells,)."""
-        return list(zip(self.axes, self._kept_cells, strict=True))
 
     def satisfied(self, batch: pa.RecordBatch) -> Array:
         """Tell which rows satisfy all conditions: bool ndarray of shape (rows,)."""

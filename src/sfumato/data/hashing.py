@@ -70,29 +70,33 @@ Purpose = Literal["rows", "copies", "cells", "keys"]
 
 _PURPOSES: tuple[Purpose, ...] = ("rows", "copies", "cells", "keys")
 
-# The secrets of person tokens lie in the keystream of a scan's key from 2**127 on. These lie
-# beyond them.
+# Where the secrets lie in the keystream of a scan's key: beyond those of person tokens.
 _SECRETS_COUNTER = 2**127 + 2**64
+_TOKENS_COUNTER = 2**127
 
 _BLOCK = 16  # bytes of an AES block
 
 
 def secret_for(key: bytes, purpose: Purpose) -> bytes:
     """Derive the secret of one purpose from the key of a scan: 32 bytes."""
-    counter = _SECRETS_COUNTER + 2 * _PURPOSES.index(purpose)
+    return _keystream(key, _SECRETS_COUNTER + 2 * _PURPOSES.index(purpose), 32)
+
+
+def secrets_of_tokens(key: bytes) -> bytes:
+    """Derive what person tokens are made with from the key of a scan: 64 bytes."""
+    return _keystream(key, _TOKENS_COUNTER, 64)
+
+
+def _keystream(key: bytes, counter: int, n_bytes: int) -> bytes:
     mode = modes.CTR(counter.to_bytes(_BLOCK, "big"))
-    return Cipher(algorithms.AES256(key), mode).encryptor().update(bytes(32))
+    return Cipher(algorithms.AES256(key), mode).encryptor().update(bytes(n_bytes))
 
 
 class KeyedHash:
     """Hashes rows of words, under a secret that follows from the key of a scan."""
 
     def __init__(self, key: bytes, purpose: Purpose) -> None:
-        secret = secret_for(key, purpose)
-        # ECB is the bare permutation: the chains of all rows advance together, block by block.
-        self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
-        self._scratch = Scratch()
-        self._turn = 0  # a block is encrypted from one array to the other
+        self._macs = Macs(secret_for(key, purpose))
 
     def of(self, words: list[Array], start: Sequence[Array] = ()) -> Array:
         """Give the hash of each row: uint64 ndarray of shape (rows,).
@@ -108,34 +112,22 @@ class KeyedHash:
             with different starts have hashes of different messages, unless their first two words
             differ just as their starts do.
         """
-        n_rows = len(words[0])
-        state = self._scratch.array("state", 2 * n_rows, np.uint64).reshape(n_rows, 2)
-        for column in range(2):
-            word = words[column] if column < len(words) else None
-            _set(state[:, column], word, start[column] if column < len(start) else None)
-        state = self._encrypted(state)
-        for i in range(2, len(words), 2):
-            for column, word in enumerate(words[i : i + 2]):
-                state[:, column] ^= _unsigned(word)
-            state = self._encrypted(state)
-        # A copy, even of one row: the next call writes over the state.
-        return state[:, 0].copy()
-
-    def _encrypted(self, blocks: Array) -> Array:
-        # The cipher wants room for one block more than it fills.
-        room = self._scratch.array(f"room {self._turn}", blocks.nbytes + _BLOCK, np.uint8)
-        self._turn = 1 - self._turn
-        self._cipher.update_into(blocks.reshape(-1).view(np.uint8).data, room.data)
-        return room[: blocks.nbytes].view(np.uint64).reshape(-1, 2)
+        blocks = [words[first : first + 2] for first in range(0, len(words), 2)]
+        return _chained(self._macs, blocks, start)[0]
 
 
-def _set(column: Array, word: Array | None, start: Array | None) -> None:
-    """Fill one half of each block."""
-    if word is None or start is None:
-        only = start if word is None else word
-        column[:] = 0 if only is None else _unsigned(only)
-    else:
-        np.bitwise_xor(_unsigned(word), _unsigned(start), out=column)
+def _chained(
+    macs: Macs, blocks: Sequence[Sequence[Array]], start: Sequence[Array] = ()
+) -> list[Array]:
+    """Encrypt the chains of all rows together, block by block: the two words of each last block."""
+    state = np.zeros((len(blocks[0][0]), 2), np.uint64)
+    for column, word in enumerate(start):
+        state[:, column] = _unsigned(word)
+    for block in blocks:
+        for column, word in enumerate(block):
+            state[:, column] ^= _unsigned(word)
+        state = macs.encrypted(state)
+    return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
 
 
 def _unsigned(word: Array) -> Array:
@@ -178,13 +170,7 @@ class TextHash:
         blocks : list of lists of uint64 ndarray of shape (rows,)
             One or two words for each block.
         """
-        state = np.zeros((len(blocks[0][0]), 2), np.uint64)
-        for block in blocks:
-            for column, word in enumerate(block):
-                state[:, column] ^= word
-            state = self._macs.encrypted(state)
-        # Copies, even of one row: the next call may write over the state.
-        return [state[:, 0].copy(), state[:, 1].copy()]
+        return _chained(self._macs, blocks)
 
 
 def with_written_integers(texts: pa.Array, words: Array) -> Array:

@@ -9,9 +9,8 @@ before it is paid for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeAlias, overload
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +21,8 @@ from sfumato.data.columns import decoded, dictionary_of, text_of
 from sfumato.domain import DROPPED, Cube, KeyAxis, KeyColumn, KeyList, Label
 from sfumato.errors import UsageError
 
-Range: TypeAlias = "slice[int | None, int | None, int | None]"
 
-
-class SortedKeys(Sequence[Label]):
+class SortedKeys:
     """Keys in sorted order, without a sorted copy: few of many keys are ever looked at."""
 
     def __init__(self, keys: pa.Array, order: Array) -> None:
@@ -35,15 +32,8 @@ class SortedKeys(Sequence[Label]):
     def __len__(self) -> int:
         return len(self._order)
 
-    @overload
-    def __getitem__(self, index: int) -> Label: ...
-    @overload
-    def __getitem__(self, index: Range) -> list[Label]: ...
-    def __getitem__(self, index: int | Range) -> Label | list[Label]:
-        if isinstance(index, slice):
-            return self.take(np.arange(len(self))[index])
-        key: Label = self._keys[int(self._order[index])].as_py()
-        return key
+    def __getitem__(self, place: int) -> Label:
+        return self.take(np.array([place]))[0]
 
     def take(self, places: Array) -> list[Label]:
         """Give the keys at some indices."""

@@ -64,7 +64,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.answers import Needs
 from sfumato.basics import Array, array_of, ndarray_of, pc, without
@@ -74,6 +73,7 @@ from sfumato.data.hashing import (
     KeyedHash,
     TextHash,
     secret_for,
+    secrets_of_tokens,
     with_written_integers,
     written_decimals,
 )
@@ -82,9 +82,6 @@ from sfumato.data.reader import ids_name
 from sfumato.domain import SECONDS_A_DAY, KeyAxis, LabelAxis, LatticeAxis
 
 # --- persons --------------------------------------------------------------------------------------
-
-# Where the secrets of tokens lie in the keystream of a scan's key; see also ``hashing``.
-_SECRETS_COUNTER = 2**127
 
 
 def normalized_ids(column: pa.Array) -> pa.Array:
@@ -156,8 +153,7 @@ class PersonTokens:
     """
 
     def __init__(self, key: bytes) -> None:
-        mode = modes.CTR(_SECRETS_COUNTER.to_bytes(16, "big"))
-        secrets = Cipher(algorithms.AES256(key), mode).encryptor().update(bytes(64))
+        secrets = secrets_of_tokens(key)
         # A factor must be odd to have an inverse modulo 2**64. The first word is only xored.
         self._mix = [
             np.uint64(secret | 1) for secret in np.frombuffer(secrets[:32], np.uint64).tolist()
