@@ -97,7 +97,7 @@ from sfumato.data.hashing import KeyedHash
 from sfumato.data.packed_counts import Cells, PackedRows, Packing, RowForm, packed_cells
 from sfumato.data.person_records import RowRecords, person_numbers
 from sfumato.data.priorities import PersonRows
-from sfumato.data.row_order import first_rows, ordered_rows, spread
+from sfumato.data.row_order import first_rows, ordered_rows, run_starts, spread
 from sfumato.domain import DROPPED, KeyAxis, Lattice
 from sfumato.privacy import Limits, StackedNorm, Unit
 from sfumato.random import bits
@@ -196,19 +196,12 @@ class LimitsByCell:
 
     def _within_all(self, rows: LimitedRows, ranks: Array) -> Array:
         """Tell whether each row is within the norm and the number of rows: bool ndarray."""
-        persons = person_numbers(rows.tokens)
-        is_kept: Array = positions(persons) < self._rows
+        is_kept = first_rows(rows.tokens, self._rows)
         if self._norm is not None and self._norm < ALWAYS_WITHIN:
             # The row of rank m in its cell makes m^2 there to (m + 1)^2.
-            is_kept &= _sums_of_persons(2 * ranks + 1, persons) <= self._norm**2
+            squares = _sums_of_persons(2 * ranks + 1, person_numbers(rows.tokens))
+            is_kept &= squares <= self._norm**2
         return is_kept
-
-
-def positions(persons: Array) -> Array:
-    """Tell how many rows of the same person precede each row: int64 ndarray of shape (rows,)."""
-    # Persons are numbered from 0 on, so the first row always begins one.
-    starts = np.flatnonzero(np.diff(persons, prepend=-1))
-    return np.arange(len(persons)) - starts[persons]
 
 
 def _order_by_cell(persons: Array, cells: list[Array]) -> Array:
@@ -244,11 +237,10 @@ class CellsOfPersons:
         self._order = _order_by_cell(self._persons, cells)
         # Taken and not indexed: less than half of the time.
         in_order = [column.take(self._order) for column in (self._persons, *cells)]
-        is_new = np.ones(len(self._order), bool)
-        is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in in_order])
         # Of each distinct pair of person and cell, where its rows begin in the order.
-        self._starts = np.flatnonzero(is_new)
-        self._pair_of_sorted = np.cumsum(is_new) - 1
+        self._starts = run_starts(in_order)
+        n_rows = np.diff(self._starts, append=len(self._order))
+        self._pair_of_sorted = np.repeat(np.arange(len(self._starts)), n_rows)
 
     def ranks(self) -> Array:
         """Tell how many rows of the same person precede each row in its cell: int64 ndarray."""
@@ -514,7 +506,7 @@ class StackedLimits:
         """Tell whether each row comes before the first one that does not fit: bool ndarray."""
         persons = person_numbers(rows.tokens)
         squares = _sums_of_persons(self._added(rows, persons), persons)
-        fits = (squares <= self._norm.most) & (positions(persons) < self._norm.rows)
+        fits = (squares <= self._norm.most) & first_rows(rows.tokens, self._norm.rows)
         # No row after the first that does not fit is kept, even if a negative weight lets it fit.
         return np.asarray(_sums_of_persons(~fits, persons) == 0)
 
@@ -549,6 +541,6 @@ def _ancestors(fanouts: tuple[tuple[int, ...], ...], level: int) -> Array:
 def _sums_of_persons(numbers: Array, persons: Array) -> Array:
     """Return the sum of each person's numbers up to each row: int64 ndarray, modulo 2^64."""
     sums = np.cumsum(numbers, dtype=np.int64)
-    starts = np.flatnonzero(np.diff(persons, prepend=-1))
+    starts = run_starts([persons])
     before = np.concatenate([[0], sums[starts[1:] - 1]]) if len(starts) else starts
     return np.asarray(sums - before[persons])

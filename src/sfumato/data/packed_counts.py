@@ -20,6 +20,7 @@ import numpy as np
 
 from sfumato.answers import Needs, Summed
 from sfumato.basics import Array
+from sfumato.data.row_order import run_starts
 from sfumato.domain import DENSE_LIMIT, DROPPED, WIDE_CELLS, Cube, Lattice, LatticeAxis
 
 # --- packing --------------------------------------------------------------------------------------
@@ -313,8 +314,10 @@ class SparseCounts:
         """Return the distinct cells of some rows; of each, how many rows it has, and their sums."""
         n_cells = len(self._packing.groups)
         if not self._columns:
-            cells, lengths = _run_lengths(_sorted(rows))
-            return cells, lengths[:, None]
+            cells = _sorted(rows)
+            starts = run_starts(cells)
+            lengths = np.diff(starts, append=len(cells[0]))
+            return [integers[starts] for integers in cells], lengths[:, None]
         order = _sorting_order(rows[:n_cells])
         cells = [integers[order] for integers in rows[:n_cells]]
         values = [integers[order] for integers in rows[n_cells:]]
@@ -400,23 +403,9 @@ def _sorted(packed: list[Array]) -> list[Array]:
     return [integers[order] for integers in packed]
 
 
-def _run_starts(packed: list[Array]) -> Array:
-    """Tell where each run of equal rows begins, of rows that are sorted: int64 ndarray."""
-    is_first = np.ones(len(packed[0]), bool)
-    is_first[1:] = np.logical_or.reduce([integers[1:] != integers[:-1] for integers in packed])
-    return np.flatnonzero(is_first)
-
-
-def _run_lengths(packed: list[Array]) -> tuple[list[Array], Array]:
-    """Return the distinct rows of sorted ones, and how often each occurs."""
-    starts = _run_starts(packed)
-    lengths = np.diff(starts, append=len(packed[0]))
-    return [integers[starts] for integers in packed], lengths
-
-
 def _summed(packed: list[Array], totals: Array) -> tuple[list[Array], Array]:
     """Return the distinct rows of sorted ones, and the sums of the totals of each."""
-    starts = _run_starts(packed)
+    starts = run_starts(packed)
     # ``reduceat`` refuses an empty list of starts.
     sums = np.add.reduceat(totals, starts, axis=0) if len(starts) else totals
     return [integers[starts] for integers in packed], sums

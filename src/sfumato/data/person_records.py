@@ -63,7 +63,14 @@ from sfumato.data.external_partitions import (
 from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import Cells, PackedRows, Packing, RenumberedKeys, packed_cells
 from sfumato.data.priorities import PersonRows
-from sfumato.data.row_order import CopyNumbers, OrderedRows, first_rows, ordered_rows, ranges
+from sfumato.data.row_order import (
+    CopyNumbers,
+    OrderedRows,
+    first_rows,
+    ordered_rows,
+    ranges,
+    run_starts,
+)
 from sfumato.domain import DROPPED, EdgesAxis, GridAxis
 
 MOST_SPLITS = 8
@@ -208,7 +215,7 @@ def joined_by(records: Records, n_fields: int, kept: int = 0) -> Records:
     columns = records[:n_fields]
     order = np.argsort(columns[0]) if n_fields == 1 else np.lexsort(columns[::-1])
     columns = [column[order] for column in columns]
-    starts = np.flatnonzero(np.diff(person_numbers(columns), prepend=-1))
+    starts = run_starts(columns)
     rest = records[n_fields:]
     return [
         *(column[starts] for column in columns),
@@ -415,9 +422,7 @@ class PersonNumbers(PersonRecords[PackedRows]):
     def _finished(self, records: Records, splits: int) -> PackedRows:
         """Locate the numbers of the persons of one partition."""
         joined = self._reduced(records, splits)
-        persons = person_numbers(joined[: self._n_tokens])
-        starts = np.flatnonzero(np.diff(persons, prepend=-1))
-        numbers = self._number(joined[-1], starts)
+        numbers = self._number(joined[-1], run_starts(joined[: self._n_tokens]))
         return [[axis.locate(numbers)] for axis in self._axes]
 
     def _reduced(self, records: Records, splits: int) -> Records:

@@ -210,8 +210,18 @@ def distinct_ascending(numbers: Array) -> Array:
     >>> distinct_ascending(np.array([2, 2, 5])).tolist()
     [2, 5]
     """
-    # What precedes the first number differs from it, also where the sum wraps around.
-    return numbers[np.flatnonzero(np.diff(numbers, prepend=numbers[:1] + 1))]
+    return numbers[run_starts([numbers])]
+
+
+def run_starts(columns: list[Array]) -> Array:
+    """Tell where each run of equal rows begins, of rows that are sorted: int64 ndarray.
+
+    >>> run_starts([np.array([2, 2, 2]), np.array([0, 0, 1])]).tolist()
+    [0, 2]
+    """
+    is_first = np.ones(len(columns[0]), bool)
+    is_first[1:] = _differ(columns)
+    return np.flatnonzero(is_first)
 
 
 def ranges(starts: Array, stops: Array) -> tuple[Array, Array]:
@@ -291,7 +301,7 @@ def _rows_with_copies(rows: OrderedRows, limit: int) -> tuple[Array, Array]:
 
     Also which of these persons each is, from 0 on.
     """
-    starts = np.concatenate([[0], np.flatnonzero(_differ(rows.tokens)) + 1])
+    starts = run_starts(rows.tokens)
     stops = np.append(starts[1:], len(rows.order))
     persons = distinct_ascending(np.searchsorted(starts, rows.copies, side="right") - 1)
     persons = persons[stops[persons] - starts[persons] > limit]
