@@ -184,7 +184,7 @@ MOST_MONTHS_IN_DAYS = 3660
 """Up to so many days bins are months; beyond, years."""
 
 WEEKS = "width = 7   # days in each bin; without this line every day has one"
-DATE_BINS = "bins = [    # by {each}; in place of them, width = 7 counts by week\n{edges}\n]"
+DATE_BINS = "bins = [    # by {unit}; in place of them, width = 7 counts by week\n{edges}\n]"
 DATES_PER_LINE = 5
 
 
@@ -211,8 +211,8 @@ def date_bins(axis: Axis) -> str:
     starts = (datetime.date(month // 12, month % 12 + 1, 1) for month in months)
     between = [day for day in starts if first < day < end]
     edges = [day.isoformat() for day in (first, *between, end)]
-    each = {1: "month", 12: "year"}[n_months]
-    return DATE_BINS.format(each=each, edges=_edge_lines(edges, DATES_PER_LINE))
+    unit = {1: "month", 12: "year"}[n_months]
+    return DATE_BINS.format(unit=unit, edges=_edge_lines(edges, DATES_PER_LINE))
 
 
 # --- sfumato init ---------------------------------------------------------------------------------
