@@ -68,6 +68,9 @@ class PublisherAccount:
         Whether its charges state what they draw: it adds up by curves, or may be widened to do so.
     total_by_curves : str
         What it then promises for all its answers together; else "".
+    budget : str
+        What it may ever spend, as receipts say it; "" of an account by curves. One that may be
+        widened may come to spend what it is widened to.
     spender : str or None
         Who spends, as the user states it.
     """
@@ -126,6 +129,11 @@ class PublisherAccount:
         self.total_by_curves = written(self.rule, account_now.total) if self.by_curves else ""
         # An account that may be widened later may have been so by the time of a charge.
         self.counts_events = bool(account_now.terms)
+        self.budget = ""
+        if not self.by_curves:
+            terms = account_now.terms
+            most = ("approx", curves_of(terms).total) if terms else (self.rule, account_now.total)
+            self.budget = written(*most)
 
     def renew(self) -> None:
         """Look whether an account that may be widened was: its measure and promise are others."""
@@ -147,21 +155,6 @@ class PublisherAccount:
         if self.is_open:
             return self.ledger.open_account(self.name, rule, total, terms)
         return Account(self.name, rule, total, (0, 0), terms=terms)
-
-    @property
-    def budget(self) -> str:
-        """What it may ever spend, as receipts say it; "" of an account by curves.
-
-        One that may be widened may come to spend what it is widened to.
-        """
-        if self.by_curves:
-            return ""
-        now = self.now
-        return (
-            written("approx", curves_of(now.terms).total)
-            if now.terms
-            else written(now.rule, now.total)
-        )
 
     def open(self, money: Money = (0, 0)) -> None:
         """Open the account, if there is none yet and it can pay its first charge.

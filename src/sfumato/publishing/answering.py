@@ -390,7 +390,6 @@ class Answering:
         self, planned: PlannedRelease, hold: Hold, counted: Sequence[Counts], noise: Bits
     ) -> list[Release]:
         charged = self._account.charged(planned.money, planned.event)
-        budget = self._account.budget
         rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for number, (question, counts, cost, used) in enumerate(rows, 1):
@@ -404,7 +403,7 @@ class Answering:
                 picked=planned.picked,
                 named=self._source.named,
                 by_curves=self._account.total_by_curves,
-                budget=budget,
+                budget=self._account.budget,
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         if self._source.same_rows and self.counting.queries > 1:
