@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, Ty
 
 import click
 import msgspec
-from msgspec.structs import FieldInfo
 
 from sfumato.basics import MOST_DIGITS, float_of_text, kind_of, whole_of_text
 from sfumato.cli.layers import GroupedOption
@@ -463,20 +462,17 @@ WRITTEN_HELP = {
 }
 
 
-def _written_option(field: FieldInfo) -> Callable[[Run], Run]:
-    """Return the option of a field of ``StatedOptions``."""
-    by_column = field.name == "date_format"
-    return option(
+_WRITTEN = {
+    field.name: option(
         f"--{field.name.replace('_', '-')}",
         type=INTEGER if field.type == int | None else click.STRING,
-        multiple=by_column,
-        callback=_date_formats if by_column else None,
+        multiple=field.name == "date_format",
+        callback=_date_formats if field.name == "date_format" else None,
         help=WRITTEN_HELP[field.name],
         group=WRITTEN,
     )
-
-
-_WRITTEN = {field.name: _written_option(field) for field in msgspec.structs.fields(StatedOptions)}
+    for field in msgspec.structs.fields(StatedOptions)
+}
 written_options = grouped(*_WRITTEN.values())
 """--separator and all else that says how a file is written."""
 text_options = grouped(*(option for name, option in _WRITTEN.items() if name != "sheet"))
