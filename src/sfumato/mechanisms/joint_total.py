@@ -37,14 +37,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.basics import Array, decimal, positive
-from sfumato.errors import UsageError
+from sfumato.basics import Array
 from sfumato.mechanisms.jointexp import (
     JointLaw,
     clamp_of,
+    joint_rate,
     joint_selection,
     joint_slack,
-    rounded_rate,
     tuples,
 )
 from sfumato.mechanisms.noise import Script
@@ -105,20 +104,6 @@ class _GivenTotal(JointLaw):
         return bool(self._finals.weights.any())
 
 
-def _rate(
-    ranks: Ranks, at: Sequence[Fraction], epsilon: Fraction, unit: Unit, whole: int
-) -> Fraction:
-    """The rate a for ranks scaled by ``whole``: epsilon less the slack, over twice D."""
-    left = positive(epsilon, "epsilon") - total_slack(len(at), ranks.edges, unit)
-    if left <= 0:
-        raise UsageError(
-            f"{len(at)} quantiles at epsilon {decimal(epsilon)}",
-            "that is less than the numerical slack",
-            "Choose a larger epsilon, or a coarser lattice",
-        )
-    return rounded_rate(left / (2 * unit.counts_l1 * whole))
-
-
 class JointTotalLaw:
     """The law of a tuple of edges. Made of true counts: it is drawn from and thrown away.
 
@@ -163,7 +148,8 @@ class JointTotalLaw:
         self._size = len(at)
         self._number = tuples(len(at), ranks.edges) * len(totals)
         self._clamp = clamp_of(self._number)
-        self._rate = _rate(ranks, at, epsilon, unit, whole)
+        slack = total_slack(len(at), ranks.edges, unit)
+        self._rate = joint_rate(len(at), epsilon, slack, unit.counts_l1 * whole)
         self._given = [
             _GivenTotal(ranks, numerators, whole, self._clamp, total) for total in totals
         ]

@@ -215,6 +215,20 @@ def rounded_rate(rate: Fraction) -> Fraction:
     return Fraction(math.floor(rate * scale)) / scale
 
 
+def joint_rate(
+    quantiles: int, epsilon: Fraction, slack: Fraction, sensitivity: Fraction | int
+) -> Fraction:
+    """The rate a: epsilon less the slack, over twice the sensitivity, rounded down to a double."""
+    left = positive(epsilon, "epsilon") - slack
+    if left <= 0:
+        raise UsageError(
+            f"{quantiles} quantiles at epsilon {decimal(epsilon)}",
+            "that is less than the numerical slack",
+            "Choose a larger epsilon, or a coarser lattice",
+        )
+    return rounded_rate(left / (2 * sensitivity))
+
+
 @lru_cache(maxsize=1024)
 def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
     """How many tuples there are to choose from.
@@ -317,7 +331,7 @@ class JointLaw:
         # Targets are shares of all rows, so that the end of the axis is where it shall be.
         self._expected = ranks.total
         self._end_offset = 0
-        self._make(self._rate_of(positive(epsilon, "epsilon"), unit))
+        self._make(self._rate_of(epsilon, unit))
 
     def _make(self, exact_rate: Fraction, near: int | None = None) -> None:
         """Sum up the chain.
@@ -348,16 +362,10 @@ class JointLaw:
         return clamp_of(number)
 
     def _rate_of(self, epsilon: Fraction, unit: Unit) -> Fraction:
-        """The rate a, for ranks scaled by the common denominator: rounded down to a double."""
-        left = epsilon - joint_slack(len(self._at), self._ranks.edges, unit)
-        if left <= 0:
-            raise UsageError(
-                f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}",
-                "that is less than the numerical slack",
-                "Choose a larger epsilon, or a coarser lattice",
-            )
+        """The rate a, for ranks scaled by the common denominator."""
+        slack = joint_slack(len(self._at), self._ranks.edges, unit)
         sensitivity = joint_sensitivity([Fraction(q, self._whole) for q in self._at], unit)
-        return rounded_rate(left / (2 * sensitivity * self._whole))
+        return joint_rate(len(self._at), epsilon, slack, sensitivity * self._whole)
 
     # --- the chain, forwards --------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ def test_tables_add_up_and_have_the_variances_of_least_squares() -> None:
     )
     variance = wards.law.variance
     expected = Family(
-        family._axes,
+        family.chains.levels,
         tuple(Measured(margin, variance) for margin in ((1, 1, 0), (0, 1, 0), (0, 1, 1))),
     )
     assert family._errors.family.variance_of((0, 1, 0)) == expected.variance_of((0, 1, 0))
@@ -130,7 +130,7 @@ def test_families_are_reconciled_with_histograms_in_any_order_of_axes() -> None:
             both["sex", "ward"].values.sum(axis=0), both["ward"].values, atol=1e-9
         )
         # Residuals of the family and the whole histogram are both measurements of wards.
-        one = both._errors.family.variance_of(both._margin(["ward"]))
+        one = both._errors.family.variance_of(both.chains.margin(["ward"]))
         assert one < min(wards.law.variance, family._errors.family.variance_of((1, 0, 0)))
 
 

@@ -96,7 +96,7 @@ def test_errors_have_the_variances_that_are_stated(cost: CentralMeasure) -> None
             squares[table] += float(np.mean(release[table].values ** 2)) / trials
     family = release._errors.family
     for table, square in squares.items():
-        stated = family.variance_of(release._margin(table))
+        stated = family.variance_of(release.chains.margin(table))
         cells = release[table].values.size
         # Independent cells would have this standard error; those of a margin hang together.
         width = 6.5 * (6 / (trials * min(cells, 3))) ** 0.5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import msgspec
 
 from sfumato.answers import Counts, Needs, Question, WithinNorm
-from sfumato.basics import Array, require_numbers, settle
+from sfumato.basics import require_numbers, settle
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import InternalError
 from sfumato.privacy import CentralMeasure, Event, Proof, Unit
@@ -189,7 +189,7 @@ class Tables(
         kind = "weights" if aim.weights is None else "given weights"
         kind = kind if aim.accuracies is None else "accuracy"
         key = ("tables", chains.lattice.axes, kind, pairs)
-        known = self._known(chains)
+        known = known_tables(self.public_totals, chains)
         if not known:
             return key
         totals = [(margin, known[margin].reshape(-1).tolist()) for margin in sorted(known)]
@@ -198,7 +198,7 @@ class Tables(
     def needs(self, domain: Domain) -> Needs:
         """The lattice of all axes together: a row that misses any of them is counted nowhere."""
         chains = self._chains(domain)
-        self._known(chains)
+        known_tables(self.public_totals, chains)
         margins = self._margins(chains)
         for table, margin in zip(self.named_tables, margins, strict=True):
             require_numbers(f"{self.title}: {named(table)}", chains.nesting.cells(margin))
@@ -235,7 +235,7 @@ class Tables(
         chains = self._chains(domain)
         names = tuple(map(named, self.named_tables))
         # The same steps are taken here and by the release, from public sizes alone.
-        known = tuple(self._known(chains))
+        known = tuple(known_tables(self.public_totals, chains))
         steps_of(self._margins(chains), chains.nesting, names, known)
 
     def preview(
@@ -290,7 +290,7 @@ class Tables(
         if self.public_totals:
             assumptions = (*guarantee.assumptions, assumption(self.public_totals))
             guarantee = msgspec.structs.replace(guarantee, assumptions=assumptions)
-        known = self._known(chains).items()
+        known = known_tables(self.public_totals, chains).items()
         return TablesRelease(
             question=self,
             tables=self.named_tables,
@@ -327,17 +327,13 @@ class Tables(
         return tuple(map(chains.margin, self.named_tables))
 
     def _design(self, chains: Chains, unit: Unit, cost: CentralMeasure) -> Design:
-        known = tuple(self._known(chains))
+        known = tuple(known_tables(self.public_totals, chains))
         return design_for(chains.levels, self._margins(chains), self._aim, cost, unit, known)
 
     @property
     def public_totals(self) -> tuple[PublicTotal, ...]:
         """The totals that everybody knows."""
         return plain_totals(self.totals)
-
-    def _known(self, chains: Chains) -> dict[Margin, Array]:
-        """Return the tables that are known without being measured."""
-        return known_tables(self.public_totals, chains)
 
 
 def _require_norm(counts: Counts, design: Design) -> None:

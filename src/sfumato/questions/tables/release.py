@@ -42,7 +42,7 @@ from sfumato.errors import Infeasible, UsageError, nearest, not_saved
 from sfumato.questions.tables.asked import TABLE, named
 from sfumato.questions.tables.cells import CellErrors
 from sfumato.questions.tables.design import Measurement, estimated, published_numbers
-from sfumato.questions.tables.levels import Chains, Levels, Margin, Nesting, TreeLevels, is_margin
+from sfumato.questions.tables.levels import Chains, Margin, TreeLevels, is_margin
 from sfumato.questions.tables.rounding import rounded
 from sfumato.questions.tables.totals import KnownTable
 
@@ -146,17 +146,17 @@ class TablesRelease(
         # Nothing can be counted along levels that an axis does not have.
         if not self.measured or not all(map(self._has_levels, margins)):
             return False
-        if self.noisy.shape != (published_numbers(self._axes, self.measured),):
+        if self.noisy.shape != (published_numbers(self.chains.levels, self.measured),):
             return False
         return all(
-            table.counts.shape == (self._nesting.cells(table.margin),)
+            table.counts.shape == (self.chains.nesting.cells(table.margin),)
             and table.counts.min(initial=0) >= 0
             for table in self.public_totals
         )
 
     def _has_levels(self, margin: Margin) -> bool:
         """Whether the axes have all levels of a table."""
-        depths = tuple(axis.depth for axis in self._axes)
+        depths = tuple(axis.depth for axis in self.chains.levels)
         is_long_enough = len(margin) == len(depths) and min(margin, default=0) >= 0
         return is_long_enough and is_margin(margin, depths)
 
@@ -165,17 +165,13 @@ class TablesRelease(
         """Its axes, and which of them are levels of one tree."""
         return Chains.stored(self.lattice, self.trees or ())
 
-    @property
-    def _axes(self) -> tuple[Levels, ...]:
-        return self.chains.levels
-
     @cached_property
     def _errors(self) -> CellErrors:
-        return CellErrors(self._axes, self.measured, tuple(self.known))
+        return CellErrors(self.chains.levels, self.measured, tuple(self.known))
 
     @cached_property
     def _residuals(self) -> Mapping[Margin, Array]:
-        return estimated(self._axes, self.measured, self.noisy, self.known)
+        return estimated(self.chains.levels, self.measured, self.noisy, self.known)
 
     @property
     def public_totals(self) -> tuple[KnownTable, ...]:
@@ -186,13 +182,9 @@ class TablesRelease(
     def known(self) -> dict[Margin, Array]:
         """These tables by their levels, with a dimension for each axis of the family."""
         return {
-            table.margin: table.counts.reshape(self._nesting.shape(table.margin))
+            table.margin: table.counts.reshape(self.chains.nesting.shape(table.margin))
             for table in self.public_totals
         }
-
-    @property
-    def _nesting(self) -> Nesting:
-        return self.chains.nesting
 
     @cached_property
     def _rounded(self) -> Mapping[Margin, Array]:
@@ -201,9 +193,9 @@ class TablesRelease(
         if isinstance(whole, TablesRelease):
             return whole._rounded  # rounded once for all tables
         family = self._errors.family
-        margins = map(self._margin, self.tables)
+        margins = map(self.chains.margin, self.tables)
         estimates = {margin: family.estimate(margin, self._residuals) for margin in margins}
-        return rounded(estimates, self._nesting, list(map(named, self.tables)), self.known)
+        return rounded(estimates, self.chains.nesting, list(map(named, self.tables)), self.known)
 
     # --- its tables -------------------------------------------------------------------------------
 
@@ -228,8 +220,8 @@ class TablesRelease(
         if len(set(names)) < len(names):
             obstacle = "it names an axis twice"
             raise UsageError(f"the table {named(names)}", obstacle, "Name each axis once")
-        margin = self._margin(names)
-        if not any(is_margin(margin, self._margin(table)) for table in self.tables):
+        margin = self.chains.margin(names)
+        if not any(is_margin(margin, self.chains.margin(table)) for table in self.tables):
             listed = ", ".join(map(named, self.tables))
             raise UsageError(
                 f"the table {named(names)}",
@@ -244,10 +236,6 @@ class TablesRelease(
         release.__dict__["_family"] = self.__dict__.get("_family", self)
         return release
 
-    def _margin(self, names: Sequence[str]) -> Margin:
-        """Return a table by the level of each chain of axes."""
-        return self.chains.margin(names)
-
     def _laid_out(self, numbers: Array, names: Sequence[str]) -> Array:
         """Give the numbers of a table, with one dimension for each of its axes, in their order."""
         places = self.chains.order(names)
@@ -256,7 +244,7 @@ class TablesRelease(
         return np.ascontiguousarray(numbers.transpose([*places, *rest])).reshape(shape)
 
     def _table_values(self, names: Sequence[str]) -> Array:
-        margin = self._margin(names)
+        margin = self.chains.margin(names)
         return self._laid_out(self._errors.family.estimate(margin, self._residuals), names)
 
     @property
@@ -313,7 +301,7 @@ class TablesRelease(
         """
 
         def variances(names: Sequence[str]) -> Array:
-            return self._laid_out(self._errors.variances(self._margin(names)), names)
+            return self._laid_out(self._errors.variances(self.chains.margin(names)), names)
 
         return self._together(variances)
 
@@ -337,7 +325,7 @@ class TablesRelease(
             alpha /= sum(self._lattice_of(table).size for table in self._shown_tables)
 
         def half_widths(names: Sequence[str]) -> Array:
-            return self._laid_out(self._errors.half_widths(self._margin(names), alpha), names)
+            return self._laid_out(self._errors.half_widths(self.chains.margin(names), alpha), names)
 
         return self._together(half_widths)
 
@@ -383,9 +371,9 @@ class TablesRelease(
         return np.asarray(np.where(high < 0, np.maximum(farther, (high - low) / 2), farther))
 
     def _table_published(self, names: Sequence[str]) -> Array:
-        margin = self._margin(names)
+        margin = self.chains.margin(names)
         table = next(table for table in self._rounded if is_margin(margin, table))
-        sums = self._nesting.margin(self._rounded[table], table, margin)
+        sums = self.chains.nesting.margin(self._rounded[table], table, margin)
         return self._laid_out(sums, names)
 
     # --- forms ------------------------------------------------------------------------------------
