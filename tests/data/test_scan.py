@@ -451,3 +451,24 @@ def test_every_kind_of_table_may_have_no_rows(tmp_path: Path) -> None:
         ].total
         == 0
     )
+
+
+def test_keys_of_dictionaries_that_hold_null_are_counted() -> None:
+    """Batches with fewer rows than keys are joined, and Arrow unifies no such dictionaries."""
+    indices = pa.array([0, 1, 2, 0])
+    unused = [f"unused {number}" for number in range(10)]
+    parts = [
+        pa.table({"shop": pa.DictionaryArray.from_arrays(indices, pa.array(held))})
+        for held in (
+            ["x", None, "y", *unused],
+            ["y", None, "z"],
+            ["u", None, "v"],
+            ["x", None, "w"],
+        )
+    ]
+    domain = Domain(shop=Keys())
+    cube = count(source(pa.concat_tables(parts), domain), [Lattice((KeyAxis("shop"),))])[0]
+    assert cube.coordinates is not None
+    shops = cube.keys["shop"].take(cube.coordinates[:, 0])
+    counts = dict(zip(shops, cube.counts.tolist(), strict=True))
+    assert counts == {"u": 2, "v": 1, "w": 1, "x": 4, "y": 3, "z": 1}

@@ -18,10 +18,12 @@ from itertools import chain, islice
 from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cells import RowFilter, RowLocator
+from sfumato.data.columns import decoded
 from sfumato.data.hashing import keep_freed_arrays
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import RenumberedKeys
@@ -365,6 +367,14 @@ def _gathered(batches: Iterator[pa.RecordBatch], locator: RowLocator) -> Iterato
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    columns = [column.chunk(0) for column in table.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+    columns = [
+        _chunks_joined(chunks) for chunks in zip(*(batch.columns for batch in batches), strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
+
+
+def _chunks_joined(chunks: Sequence[pa.Array]) -> pa.Array:
+    # Arrow does not unify dictionaries that hold null.
+    if any(pt.is_dictionary(chunk.type) and chunk.dictionary.null_count for chunk in chunks):
+        chunks = [decoded(chunk) for chunk in chunks]
+    return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
