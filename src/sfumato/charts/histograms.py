@@ -213,11 +213,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
         width = np.diff(edges) / np.diff(np.append(starts, main.size))
         table = mapped(table, lambda numbers: numbers / width[:, None])
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
-    painter = _band if dense else _upright
-    if _runs_on(main) and not dense:
-        painter = _line if scales.is_continuous(main) else _points
-    for i in range(table.values.shape[1]):
-        painter(ax, edges, table, i, is_cut=picture.is_cut)
+    _paint(ax, edges, table, picture, dense)
     style.stand_on_zero(ax, edges, _heights(picture))
     if not picture.density:
         style.count_axis(ax.yaxis)
@@ -226,6 +222,16 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     keys = _bars_keys(picture, style.interval_keys(table.values.size, dense), dense)
     style.legend(ax, keys, _bars_note(picture, len(starts)))
     return ax
+
+
+def _paint(ax: Axes, edges: Array, table: Table, picture: Picture, dense: bool) -> None:
+    """Draw each series: bars or points, or bands where there are very many bins."""
+    main = picture.main
+    painter = _band if dense else _upright
+    if _runs_on(main) and not dense:
+        painter = _line if scales.is_continuous(main) else _points
+    for i in range(table.values.shape[1]):
+        painter(ax, edges, table, i, is_cut=picture.is_cut)
 
 
 def _bars_keys(picture: Picture, intervals: list[Artist], dense: bool) -> list[Artist]:

@@ -46,17 +46,14 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     x = _times(above, people.events)
     is_cut = bool(people.guarantee.unit.limits_kept)
     kept = _largest(totals)
-    names = [people.names[i] for i in kept]
+    names = [style.plain(people.names[i]) for i in kept]
     for colour, i in zip(style.SERIES, kept, strict=False):
         wide = half_all[:, i] if len(names) <= 1 else None
-        _line_with_bands(above, x, totals[:, i], half[:, i], wide, colour)
-        if is_cut:
-            reach = half[:, i] if wide is None else wide
-            style.mark_cut(above, x[-1:], (totals[:, i] + reach)[-1:], colour)
+        _line_with_bands(above, x, totals[:, i], half[:, i], wide, colour, is_cut=is_cut)
     above.set_ylabel(_name_of_totals(release), parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
-    lines = [style.plain(name) for name in names] if len(names) > 1 else ()
+    lines = names if len(names) > 1 else ()
     keys = style.band_keys("95% interval of each total", "95% for all steps at once", lines)
     if is_cut:
         keys.append(style.cut_key())
@@ -118,7 +115,14 @@ def _widths(above: Axes, below: Axes, x: Array, half: Array, half_all: Array) ->
 
 
 def _line_with_bands(
-    ax: Axes, x: Array, totals: Array, half: Array, half_all: Array | None, colour: str
+    ax: Axes,
+    x: Array,
+    totals: Array,
+    half: Array,
+    half_all: Array | None,
+    colour: str,
+    *,
+    is_cut: bool,
 ) -> None:
     """Draw totals with the intervals of each and, where they are given, those of all at once."""
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.3, "_individual")):
@@ -133,6 +137,9 @@ def _line_with_bands(
                 label=label,
             )
     ax.plot(x, totals, color=colour, linewidth=1.3)
+    if is_cut:
+        reach = half if half_all is None else half_all
+        style.mark_cut(ax, x[-1:], (totals + reach)[-1:], colour)
 
 
 def _times(ax: Axes, events: Sequence[str]) -> Array:

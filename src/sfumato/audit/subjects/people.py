@@ -42,6 +42,11 @@ ROWS_IN_GROUPS = ((3,), (0, 0, 0, 0, 3), (1, 1, 1, 1), (0, 0, 0, 0, 1, 1, 1, 1),
 
 The first ones have the largest L2 norm in one group, the others the largest L1 norm in several.
 """
+IN_GROUPS: tuple[Rows, ...] = tuple(
+    tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n))
+    for counts, x in product(ROWS_IN_GROUPS, (0.0, 3.0))
+)
+"""Persons with so many rows of one value in each group."""
 IN_FEW_GROUPS: tuple[Rows, ...] = (
     ((0, 0), (3, 1), (0, 1)),
     ((0, 0), (0, 0), (3, 8), (3, 8)),
@@ -59,12 +64,7 @@ def visitors(axes: Sequence[str]) -> tuple[Rows, ...]:
     if "y" not in axes:
         in_line = ((0,), (3,), (0, 0, 3), (0, 1, 2), (3, 3, 3, 3), 9 * (1,))
         return tuple(tuple((float(x),) * len(axes) for x in person) for person in in_line)
-    # Each person has so many rows of one value in each group along y.
-    in_groups = (
-        tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n))
-        for counts, x in product(ROWS_IN_GROUPS, (0.0, 3.0))
-    )
-    persons = (*IN_FEW_GROUPS, *in_groups)
+    persons = (*IN_FEW_GROUPS, *IN_GROUPS)
     at = [("x", "y").index(axis) for axis in axes]
     return tuple(tuple(tuple(row[i] for i in at) for row in person) for person in persons)
 

@@ -192,9 +192,7 @@ def gathered(
     standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
     if book is None or not book.by_curves:
-        rules = [charge.rule for charge in charges]
-        remedy = "An account counts in one measure, or by curves: give its ledger"
-        _common(rules, "measures", remedy)
+        _require_one_rule(charges)
     return Evidence(
         releases=described,
         windows=tuple(windows),
@@ -216,6 +214,11 @@ def _account_and_version(receipts: Sequence[Receipt]) -> tuple[str, str]:
     versions = [receipt.version for receipt in receipts]
     remedy = "Publish all of them with one version, or write one document for each"
     return account, _common(versions, "versions of Sfumato", remedy)
+
+
+def _require_one_rule(charges: Sequence[Charge]) -> None:
+    rules = [charge.rule for charge in charges]
+    _common(rules, "measures", "An account counts in one measure, or by curves: give its ledger")
 
 
 def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
