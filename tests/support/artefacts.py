@@ -321,6 +321,7 @@ def _fix_ids(patch: pytest.MonkeyPatch) -> None:
 
     The noise's own bits stay random: no artefact may depend on them but by a mechanism.
     """
+    modules = _modules()  # before any name of `secrets` is replaced: some modules bind it
     number = iter(range(10**9))
 
     def some(size: int | None = None) -> bytes:
@@ -333,7 +334,7 @@ def _fix_ids(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(secrets, "token_hex", lambda size=None: some(size).hex())
     patch.setattr(secrets, "token_urlsafe", lambda size=None: some(size).hex())
     patch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=some(16)))
-    for module in _modules():
+    for module in modules:
         if callable(vars(module).get("new_key")):  # of signatures
             patch.setattr(module, "new_key", some)
 

@@ -31,6 +31,7 @@ WITHIN = {
 }  # samplers, mechanisms, devices, and what measures them
 LEFT = {
     ("data/bounding.py", "words"),  # the secret that chooses each person's rows
+    ("charts/vector.py", "draw"),  # a picture
     ("cli/audit.py", "sample"),  # noise on nothing
     ("cli/doctor.py", "sample"),
     ("questions/counters/toeplitz.py", "sample"),  # machines: the boundary is their step
