@@ -64,6 +64,11 @@ def test_counts_of_many_cells_stay_as_narrow_as_they_were_counted(
     assert np.shares_memory(cube.counts, tally._counts)
     coarse = Lattice((GridAxis("a", 0.0, 1.0, 2),))
     assert cube.on(coarse).counts.tolist() == [1, 2]
+    # With so many rows, the sum of two parts would not fit.
+    tally._rows = 2**31 - 1
+    tally._counts[0] = 2**31 - 1
+    (twice,) = {int((cube + cube).counts[0]) for cube in [tally.cube()]}
+    assert twice == 2**32 - 2
     tally._rows = 2**31
     assert tally.cube().counts.dtype == np.int64
 
@@ -167,7 +172,10 @@ def test_sums_beyond_64_bits_are_exact(
     assert cube.sums is not None
     assert cube.sums.dtype == object
     assert cube.sums[0, 0] == 6 * last
-    assert cube.counts.dtype == np.int64
+    doubled = cube + cube
+    assert doubled.sums is not None
+    assert doubled.sums[0, 0] == 12 * last
+    assert cube.counts.dtype == doubled.counts.dtype == np.int64
 
 
 def test_without_axes_all_rows_lie_in_one_cell() -> None:

@@ -43,7 +43,7 @@ def sparse(build):
 
 def spread(cube):
     """The dense counts of any cube."""
-    if cube.coordinates is None:
+    if cube.is_dense:
         return cube.counts
     dense = np.zeros(cube.lattice.shape, np.int64)
     dense[tuple(cube.coordinates.T)] = cube.counts
@@ -55,13 +55,22 @@ def test_dense_and_sparse_count_the_same(case):
     sizes, cells = case
     dense = Cube.of_cells(lattice(*sizes), cells)
     thin = sparse(lambda: Cube.of_cells(lattice(*sizes), cells))
-    assert dense.coordinates is None
-    assert thin.coordinates is not None
+    assert dense.is_dense
+    assert not thin.is_dense
     assert dense.counts.tolist() == spread(thin).tolist() == brute(sizes, cells).tolist()
     assert dense.total == thin.total
     occupied = [tuple(cell) for cell in thin.coordinates.tolist()]
     assert occupied == sorted(set(occupied))
     assert (thin.counts > 0).all()
+
+
+@given(rows((4, 8)), rows((4, 8)))
+def test_parts_add_up(one, other):
+    grid = lattice(4, 8)
+    whole = brute((4, 8), np.concatenate([one[1], other[1]])).tolist()
+    assert (Cube.of_cells(grid, one[1]) + Cube.of_cells(grid, other[1])).counts.tolist() == whole
+    thin = sparse(lambda: Cube.of_cells(grid, one[1]) + Cube.of_cells(grid, other[1]))
+    assert spread(thin).tolist() == whole
 
 
 @given(rows((4, 8)))
@@ -91,12 +100,15 @@ def test_boxes_of_a_grid(case, inner, others):
 
 def test_another_lattice_asks_for_a_second_scan():
     cells = np.array([[0], [3]])
+    again = Cube.of_cells(lattice(5), np.array([[4]]))
     cube = Cube.of_cells(lattice(4), cells)
     with pytest.raises(InternalError):
         cube.on(lattice(5))
     assert not cube.serves(lattice(5))
     assert cube.serves(lattice(2))
     assert cube.on(lattice(4)) is cube
+    with pytest.raises(InternalError):
+        cube + again
 
 
 def test_a_cube_does_not_show_its_counts():
@@ -120,20 +132,31 @@ def with_sums(cube):
     return replace(cube, sums=cube.counts[:, None] * factors)
 
 
-@given(rows((4, 8)))
-def test_sums_follow_the_counts(case):
-    sizes, cells = case
+@given(rows((4, 8)), rows((4, 8)))
+def test_sums_follow_the_counts(one, other):
+    sizes = one[0]
     coarse = lattice(2, 4)
     for build in (lambda found: found(), sparse):
-        fine = build(lambda: with_sums(Cube.of_cells(lattice(*sizes), cells)))
-        for cube in (fine, build(lambda fine=fine: fine.on(coarse))):
+        cubes = [
+            build(lambda cells=cells: with_sums(Cube.of_cells(lattice(*sizes), cells)))
+            for cells in (one[1], other[1])
+        ]
+        together = build(lambda cubes=cubes: cubes[0] + cubes[1])
+        for cube in (together, build(lambda cube=together: cube.on(coarse))):
             assert cube.sums.dtype == np.int64
             assert cube.sums.tolist() == with_sums(cube).sums.tolist()
+        assert together.total == sum(cube.total for cube in cubes)
 
 
 def test_a_sparse_cube_keeps_its_sums_on_a_dense_lattice():
     cells = np.array([[0, 0], [1, 7], [1, 6], [1, 6]])
     thin = sparse(lambda: with_sums(Cube.of_cells(lattice(4, 8), cells)))
     dense = thin.on(lattice(2, 4))
-    assert dense.coordinates is None
+    assert dense.is_dense
     assert dense.sums.tolist() == with_sums(dense).sums.tolist()
+
+
+def test_cubes_with_sums_of_other_values_do_not_add_up():
+    plain = Cube.of_cells(lattice(4), np.array([[1]]))
+    with pytest.raises(InternalError, match="sums of different values"):
+        plain + with_sums(plain)

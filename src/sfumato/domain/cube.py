@@ -124,6 +124,11 @@ class Cube:
         counts = self.counts[:, None]
         return counts if self.sums is None else np.concatenate([counts, self.sums], axis=1)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether there is a count for every cell, or for the occupied ones only."""
+        return self.coordinates is None
+
     def occupied(self) -> tuple[Array, Array]:
         """Where the occupied cells are, and how many rows each holds.
 
@@ -147,6 +152,44 @@ class Cube:
     def total(self) -> int:
         """The true number of rows: never to be shown."""
         return int(self.counts.sum())
+
+    def __add__(self, other: Cube) -> Cube:
+        """Add the cube of another part of the table.
+
+        Each person's rows must have been bounded over both parts together.
+        """
+        if self.lattice != other.lattice:
+            raise InternalError("Cubes on different lattices cannot be added.")
+        same_sums = self._totals.shape[1] == other._totals.shape[1]
+        if not same_sums or self.summed != other.summed:
+            raise InternalError("Cubes with sums of different values cannot be added.")
+        if self.coordinates is None or other.coordinates is None:
+            totals = self._totals.astype(np.int64, copy=False) + other._totals
+            added = Cube._of_totals(self.lattice, totals)
+            return replace(added, summed=self.summed)
+        if self.keys or other.keys:
+            return self._renamed(other)._plus(other._renamed(self))
+        return self._plus(other)
+
+    def _plus(self, other: Cube) -> Cube:
+        coordinates = np.concatenate([_coordinates(self), _coordinates(other)])
+        totals = np.concatenate([self._totals, other._totals])
+        added = Cube._sparse(self.lattice, coordinates, totals)
+        return replace(added, keys=self.keys, summed=self.summed)
+
+    def _renamed(self, other: Cube) -> Cube:
+        """The same cube with the keys of both, in one order."""
+        # A copy: the cube that is renamed keeps its coordinates.
+        coordinates = _coordinates(self).copy()
+        keys: dict[str, KeyColumn] = {}
+        for i, name in self.lattice.keyed.items():
+            own = self.keys[name].to_pylist()
+            # Sorted, so that neither part nor the order of parts can be told from the cube.
+            keys[name] = KeyList(sorted({*own, *other.keys[name].to_pylist()}))
+            index = {key: at for at, key in enumerate(keys[name].to_pylist())}
+            new_index = np.array([index[key] for key in own], np.int64)
+            coordinates[:, i] = new_index[coordinates[:, i]]
+        return replace(self, coordinates=coordinates, keys=keys)
 
     def serves(self, lattice: Lattice) -> bool:
         """Whether its lattice refines another exactly, so that ``on`` can give its rows there."""
@@ -210,6 +253,11 @@ class Cube:
         raise UsageError(
             "pickling a Cube", "it holds true counts", "Publish a release and save that"
         )
+
+
+def _coordinates(cube: Cube) -> Array:
+    assert cube.coordinates is not None
+    return cube.coordinates
 
 
 def _add_runs(counts: Array, axis: int, target: Array, size: int) -> Array:

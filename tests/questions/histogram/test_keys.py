@@ -189,6 +189,19 @@ def _keys(cube: Cube) -> list:
     return [cube.keys["shop"].to_pylist()[i] for i in cube.coordinates[:, 0]]
 
 
+def test_cubes_of_parts_add_up() -> None:
+    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN).lattice
+    whole = table(SHOPS)
+    one, other, both = (
+        count(sf.source(t, DOMAIN), [lattice])[0]
+        for t in (whole.slice(0, 400), whole.slice(400), whole)
+    )
+    summed = one + other
+    assert summed.keys["shop"] == both.keys["shop"].to_pylist()
+    assert (summed.coordinates == both.coordinates).all()
+    assert (summed.counts == both.counts).all()
+
+
 @pytest.mark.parametrize("values", [[7, 7, -3, None], [True, False, None], ["", "x", "x"]], ids=str)
 def test_keys_of_other_types(values: list) -> None:
     release = published(sf.Histogram("shop"), pa.table({"shop": values * 100}))
