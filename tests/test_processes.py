@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.ledger import leases as process_identity
+from sfumato.basics import processes as process_identity
 from sfumato.ledger import open_ledger
 from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conformance.stores import SHARED, STORES
+from sfumato.basics import processes as process_identity
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, Store
-from sfumato.ledger import leases as process_identity
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.charge import Hold
 from sfumato.ledger.entries import OVER

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.basics import processes as process_identity
 from sfumato.ledger import Book, open_ledger
-from sfumato.ledger import leases as process_identity
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from support import workers

@@ -50,7 +50,8 @@ right = time.time
 time.time = lambda: right() + off
 
 from sfumato.errors import SfumatoError
-from sfumato.ledger import open_ledger, leases as process_identity
+from sfumato.basics import processes as process_identity
+from sfumato.ledger import open_ledger
 
 # Another machine has another boot, so that nobody here knows which of its processes have ended.
 process_identity._namespace = lambda: f"machine {off}"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.basics import processes as process_identity
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Account, Ledger, open_ledger
-from sfumato.ledger import leases as process_identity
 from sfumato.ledger.store import PublicRows
 from support.tampering import unguarded
 

@@ -12,8 +12,8 @@ import pytest
 from sfumato.errors import LedgerError
 from sfumato.ledger import Hold, Ledger, journal, open_ledger
 from sfumato.ledger.anchor import Anchor
+from sfumato.ledger.charge import OwnLeases
 from sfumato.ledger.entries import Entry
-from sfumato.ledger.leases import OwnLeases
 from sfumato.ledger.store import PublicRows
 
 ASK = ("trips", "key", "digest", (10, 0), "a test")

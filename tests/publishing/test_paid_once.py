@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.basics.processes import current
 from sfumato.ledger import Book, Hold, open_ledger
-from sfumato.ledger.leases import current
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.publishing import answering

@@ -5,11 +5,20 @@ within one transaction of the public part, in which it looks at what was entered
 before. So of two callers who ask at once, one charges, and the other finds that charge.
 
 ``Hold`` is a reservation, while its caller computes the answer.
+
+*Own leases* are those whose caller was given an error. A connection may be cut after the server has
+committed a charge and before the caller hears of it; an anchor may be on a full disk. Then the
+charge stands, and so does its lease, for a process that knows nothing of it. This process remembers
+what it tried to write, by the hash of the entry. So it goes on at once when it is asked again. All
+others wait for the lease to end, as for any other. The hash tells the lease from those of all
+others, other threads of this process included: it covers the time, the process and all entries
+before. The lease of a process that has ended is free at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,8 +26,9 @@ from functools import lru_cache, partial
 from types import TracebackType
 from typing import NamedTuple
 
+from sfumato.basics import processes, renewed_in_children
 from sfumato.errors import LedgerError, UsageError, nearest
-from sfumato.ledger import journal, leases, refusals
+from sfumato.ledger import journal, refusals
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.entries import (
     BEGUN,
@@ -30,7 +40,6 @@ from sfumato.ledger.entries import (
     allowed_curve,
     payload_digest,
 )
-from sfumato.ledger.leases import OWN_LEASES
 from sfumato.ledger.secrets import Secrets, fresh_name, known
 from sfumato.ledger.store import (
     MOVED,
@@ -117,6 +126,61 @@ class Hold:
             # caller left must not be hidden by this one.
             if error is None:
                 raise
+
+
+# --- leases that this process wrote ---------------------------------------------------------------
+
+
+class OwnLeases:
+    """Leases that this process wrote, or may have written, and that none of its threads uses.
+
+    A lease is *unused* if no data were read under it: it may be used as it is. It is *ended* if
+    somebody did read data under it, and could not tell the ledger that they gave up.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        renewed_in_children(self, OwnLeases._renew)
+
+    def _renew(self) -> None:
+        """Begin with none, as a child process must: it is another process than the one that wrote.
+
+        The lock is new as well: a thread of the parent may hold the old one.
+        """
+        self._lock = threading.Lock()
+        self._unused: set[str] = set()
+        self._ended: set[str] = set()
+
+    def add_unused(self, entry: Entry) -> None:
+        """Remember a lease that may be there, and of which no caller was told."""
+        with self._lock:
+            self._unused.add(entry.hash)
+
+    def add_ended(self, entry: Entry) -> None:
+        """Remember a lease whose caller gave up, which the ledger does not know."""
+        with self._lock:
+            self._ended.add(entry.hash)
+
+    def is_unused(self, entry: Entry) -> bool:
+        """Whether the last entry of a key is a lease that this process may use as it is."""
+        return entry.hash in self._unused
+
+    def is_ended(self, entry: Entry) -> bool:
+        """Whether the last entry of a key is a lease that its caller gave up."""
+        return entry.hash in self._ended
+
+    def use(self, entry: Entry) -> bool:
+        """Take an unused lease; no where another thread was faster."""
+        # Asked and taken under one lock: two threads would otherwise answer under one lease.
+        with self._lock:
+            if not self.is_unused(entry):
+                return False
+            self._unused.discard(entry.hash)
+            return True
+
+
+OWN_LEASES = OwnLeases()
+"""Those of this process, in whatever ledgers they are."""
 
 
 # --- from the request to the answer ---------------------------------------------------------------
@@ -421,7 +485,7 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
         cost=cost,
         note=request.note,
         until=journal.lease_end(rows, request.lease),
-        holder=leases.current(),
+        holder=processes.current(),
     )
     if spender is not None:
         after = journal.plus(spender.spent, cost)
@@ -559,7 +623,7 @@ def is_being_answered(rows: PublicRows, entry: Entry) -> bool:
 def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     """Resume a reservation without an answer under its old charge."""
     until = journal.lease_end(rows, request.lease)
-    draft = journal.follow(past[0], "resume", until=until, holder=leases.current())
+    draft = journal.follow(past[0], "resume", until=until, holder=processes.current())
     return journal.append(rows, draft)
 
 
@@ -600,4 +664,4 @@ def _is_running(rows: PublicRows, last: Entry) -> bool:
     """Whether the last entry of a key is a lease that runs, of a process that has not ended."""
     if last.kind not in ("reserve", "resume") or journal.stamp(rows.clock()) >= last.until:
         return False
-    return not leases.ended(last.holder)
+    return not processes.ended(last.holder)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sfumato.ledger import leases as process_identity
+from sfumato.basics import processes as process_identity
 
 
 @pytest.mark.skipif(
