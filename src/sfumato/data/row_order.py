@@ -210,7 +210,9 @@ def distinct_ascending(numbers: Array) -> Array:
     >>> distinct_ascending(np.array([2, 2, 5])).tolist()
     [2, 5]
     """
-    return numbers[run_starts([numbers])]
+    is_first = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
+    return numbers[is_first]
 
 
 def run_starts(columns: list[Array]) -> Array:

@@ -157,8 +157,7 @@ class PartialCounts:
 
     def finish(self) -> Iterator[None]:
         """Count what had to wait, in steps."""
-        for tally in self.tallies:
-            yield from tally.finish()
+        return chain.from_iterable(tally.finish() for tally in self.tallies)
 
     def merge(self, other: PartialCounts, key_numbers: RenumberedKeys) -> None:
         """Add what another thread counted of other rows; nothing is remembered any more."""
@@ -249,34 +248,36 @@ class Reading:
         try:
             # One by one, so that those that were made are closed even if the next cannot be made.
             parts += (new_part(n_threads) for _ in range(n_threads))
-            first, *others = parts
-            mine = partial(self._do, partial(_taken, self._types, pieces, first), parts)
-            further = [partial(_taken, self._types, pieces, part) for part in others]
-            self._team.work([mine, *(partial(self._do, steps) for steps in further)])
+            mine, *further = (partial(_taken, self._types, pieces, part) for part in parts)
+            self._team.work(
+                [partial(self._do, mine, parts), *(partial(self._do, steps) for steps in further)]
+            )
             self._tell(parts)
-            self._join(parts)
-            return first
+            key_numbers = self._joined(parts)
+            if parts[0].records:
+                self._team.work([partial(self._do, part.finish) for part in parts])
+            for part, numbers in zip(parts[1:], key_numbers[1:], strict=True):
+                guarded(self._name, parts[0].merge, part, numbers)
+            return parts[0]
         finally:
             for part in parts:
                 for records in part.records:
                     records.close()
 
-    def _join(self, parts: Sequence[PartT]) -> None:
-        """Finish the persons, each on one thread, and add all up in the first part."""
+    def _joined(self, parts: Sequence[PartT]) -> list[RenumberedKeys]:
+        """Let each part finish persons of all; return the numbers of its keys in the first."""
         first, *others = parts
-        numbers = [
+        numbers: list[RenumberedKeys] = [
             {},
             *(guarded(self._name, first.locator.numbers_in, part.locator) for part in others),
         ]
-        if first.records:
-            if others:
-                for records in zip(*(part.records for part in parts), strict=True):
-                    join(records, numbers)
-            self._team.work([partial(self._do, part.finish) for part in parts])
-            # What was finished has the numbers of the first thread already.
-            numbers = [{} for _ in parts]
-        for part, key_numbers in zip(others, numbers[1:], strict=True):
-            guarded(self._name, first.merge, part, key_numbers)
+        if not first.records:
+            return numbers
+        if others:
+            for records in zip(*(part.records for part in parts), strict=True):
+                join(records, numbers)
+        # What is finished has the numbers of the first thread already.
+        return [{} for _ in parts]
 
     def _do(self, steps: Callable[[], Iterator[None]], told: Sequence[Part] = ()) -> None:
         """Do the steps of a thread, under the one guard of its work; tell how far all parts are."""
@@ -295,9 +296,7 @@ class Reading:
 
 def _taken(types: KnownTypes, pieces: Iterable[Piece], part: Part) -> Iterator[None]:
     """Take pieces as long as there are any, chunk by chunk."""
-    for chunk in _chunks(types, pieces, part.locator):
-        part.add(chunk)
-        yield
+    return map(part.add, _chunks(types, pieces, part.locator))
 
 
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:

@@ -173,10 +173,7 @@ class Tally:
 
     def finish(self) -> Iterator[None]:
         """Count what was remembered, in steps."""
-        if self.records is not None:
-            for packed in self.records.of_persons():
-                self._count(packed)
-                yield
+        return iter(()) if self.records is None else map(self._count, self.records.of_persons())
 
     def _count(self, packed: PackedRows) -> None:
         for counts, integers in zip(self._counts.values(), packed, strict=True):

@@ -56,12 +56,15 @@ class Team:
         BaseException
             The first error of any part, without the frames of another thread; or the interrupt.
         """
-        others = [_Other(partial(self._try, part, BaseException)) for part in parts[1:]]
+        others = [_Other(partial(self._try, part)) for part in parts[1:]]
         try:
             for other in others:
                 other.start()
+            try:
+                parts[0]()
             # An interrupt, or a request to exit, is no error of a part, and passes at once.
-            self._try(parts[0], Exception)
+            except Exception as failure:
+                self._end_with(failure)
             for other in others:
                 other.wait()
         except BaseException:
@@ -78,20 +81,23 @@ class Team:
                 # Otherwise the error and this frame would keep each other alive.
                 del error
 
-    def _try(self, part: Callable[[], None], caught: type[BaseException]) -> None:
-        """Do a part. If it fails, the others end, and the first error is kept."""
+    def _try(self, part: Callable[[], None]) -> None:
+        """Do a part in a thread of its own."""
         if self.is_ending:
             return
         try:
             part()
-        except caught as error:
-            with self._lock:
-                if not self.is_ending:
-                    self.is_ending = True
-                    self._error = error
+        except BaseException as error:
+            self._end_with(error)
             # Another thread's frames hold rows, and mean nothing here.
-            if caught is BaseException:
-                error.__traceback__ = None
+            error.__traceback__ = None
+
+    def _end_with(self, error: BaseException) -> None:
+        """Let all parts end, as one has failed; the first error is kept."""
+        with self._lock:
+            if not self.is_ending:
+                self.is_ending = True
+                self._error = error
 
 
 class _Other:
