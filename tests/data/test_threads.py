@@ -22,8 +22,7 @@ from sfumato.basics.processes import MOST_THREADS, thread_limit
 from sfumato.data import count, source
 from sfumato.data.reader import Columns, Piece, RowReader
 from sfumato.data.readers import arrow
-from sfumato.data.scan import CHUNK_ROWS
-from sfumato.data.threads import Team, Turns
+from sfumato.data.scan import CHUNK_ROWS, Team, Turns
 from sfumato.domain import Lattice, grid_axis
 from support.frames import Escaped, escaped
 from support.workers import HANG

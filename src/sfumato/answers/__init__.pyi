@@ -7,7 +7,6 @@ from .accuracy import kind_of as kind_of
 from .accuracy import least as least
 from .accuracy import least_alone as least_alone
 from .captions import LONGEST as LONGEST
-from .captions import Captioned as Captioned
 from .captions import Captions as Captions
 from .codec import UNREADABLE as UNREADABLE
 from .codec import from_bytes as from_bytes
@@ -50,6 +49,7 @@ from .preview import CountsPreview as CountsPreview
 from .preview import P as P
 from .preview import Preview as Preview
 from .question import AnyQuestion as AnyQuestion
+from .question import Captioned as Captioned
 from .question import Question as Question
 from .receipt import VERSION as VERSION
 from .receipt import Receipt as Receipt

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from abc import ABC
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import msgspec
 
-from sfumato.answers.captions import Captioned
+from sfumato.answers.captions import LONGEST, Captions
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
+from sfumato.basics import ExplainedStruct
 from sfumato.domain import Domain, Lattice
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.privacy import (
     EXACT,
     CentralMeasure,
@@ -30,6 +32,88 @@ from sfumato.privacy import (
 from sfumato.random.bits import Bits
 
 R_co = TypeVar("R_co", bound=Release, covariant=True)
+Given: TypeAlias = str | msgspec.UnsetType | None
+GivenByName: TypeAlias = Mapping[str, str] | msgspec.UnsetType | None
+
+
+class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """A question that carries words for people.
+
+    Attributes
+    ----------
+    heading : str or None
+        The title of its answer for people, such as "Age of passengers".
+    measured_in : str, mapping or None
+        The unit of measure of its values, such as "minutes"; or units by axis.
+    label_names : mapping or None
+        Names of labels for people, such as {"WN": "Southwest"}.
+    """
+
+    heading: Given = msgspec.UNSET
+    measured_in: str | Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
+    label_names: GivenByName = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if isinstance(self.measured_in, Mapping):
+            units = _public_texts("measured_in", self.measured_in)
+            msgspec.structs.force_setattr(self, "measured_in", units)
+        elif self.measured_in:
+            _public_text("measured_in", self.measured_in)
+        if self.heading:
+            _public_text("heading", self.heading)
+        if self.label_names:
+            names = _public_texts("label_names", self.label_names)
+            msgspec.structs.force_setattr(self, "label_names", names)
+
+    @property
+    def captions(self) -> Captions | None:
+        """The words for people, if there are any."""
+        if not (self.heading or self.measured_in or self.label_names):
+            return None
+        return Captions(self.heading or "", self.measured_in or "", self.label_names or {})
+
+    def uncaptioned(self) -> Self:
+        """The same question without words for people: what is charged, and stored."""
+        bare = {"heading", "measured_in", "label_names"}
+        if all(getattr(self, name) is msgspec.UNSET for name in bare):
+            return self
+        return msgspec.structs.replace(self, **dict.fromkeys(bare, msgspec.UNSET))
+
+
+def _public_texts(option: str, given: object) -> Mapping[str, str]:
+    """Check a mapping of texts; labels that are numbers are named by their digits."""
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"{option} of type {type(given).__name__}",
+            "it is no mapping",
+            'Write label_names={"WN": "Southwest"}',
+        )
+    for name, text in given.items():
+        is_label = isinstance(name, str) or (isinstance(name, int) and abs(name) < 2**64)
+        if not is_label:
+            raise UsageError(
+                option,
+                "it names what is neither a text nor an integer of 64 bits",
+                "Name axes or labels of the domain",
+            )
+        _public_text(option, text)
+    return {str(name): text for name, text in given.items()}
+
+
+def _public_text(option: str, text: object) -> None:
+    """Refuse what is not a short text of one line."""
+    if not isinstance(text, str) or not text:
+        raise UsageError(
+            f"{option} = {shown(text)}",
+            "it is a text that is not empty",
+            "Give a text, or leave it out",
+        )
+    if len(text) > LONGEST:
+        raise UsageError(option, f"it is longer than {LONGEST} characters", "Give a shorter text")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+        raise UsageError(
+            option, "it holds a control character", "Use letters, digits, spaces and signs"
+        )
 
 
 class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True):

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from sfumato.answers import Needs, ShownKeys
 from sfumato.basics import Array, ndarray_of
-from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.data.reader import guarded
-from sfumato.data.source import Source
+from sfumato.data.source import Source, on_executors, scan_of
 from sfumato.domain import DROPPED, Cube, LabelAxis, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms import KEY, NOISY_ROWS, KeyRule
