@@ -43,7 +43,7 @@ ROOMS = {
         "joint_total",
     ],
     "ledger": ["book", "charge", "journal", "entries", "secrets", "store"],
-    "data": ["bounding", "priorities", "row_order", "person_records", "tallies", "selecting"],
+    "data": ["bounding", "priorities", "row_order", "person_records", "tallies", "key_selection"],
     "streaming": ["accounting", "tree", "toeplitz", "restarts", "factorised"],
     "local": ["bpm", "mechanism"],
     "questions/tables": ["gaussian_design", "laplace_design", "design", "totals"],

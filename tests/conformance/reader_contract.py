@@ -17,7 +17,7 @@ import pyarrow as pa
 from conformance.kinds import Rows
 from data import random_tables
 from sfumato.answers.counts import Needs, ShownKeys
-from sfumato.data import count, select, selects, source
+from sfumato.data import count, select_in_engine, selects, source
 from sfumato.data.columns import decoded
 from sfumato.data.reader import Columns, Reader, RowReader
 from sfumato.data.schema import ids_form, misfit, plain_type
@@ -196,7 +196,7 @@ def selects_as_it_counts(opened: Callable[[], Reader], *, limit: int | None = No
         for rule in RULES_OF_KEYS:
             expected = decided(cube, rule)
             for again in range(2):
-                shown = select(src, needs, rule, key=KEYS[0])
+                shown = select_in_engine(src, needs, rule, key=KEYS[0])
                 assert laid(shown, lattice) == expected, (lattice.names, again)
             seen.append(expected)
         assert seen[0] != seen[1], "the rule does not decide"

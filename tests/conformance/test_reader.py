@@ -16,7 +16,7 @@ from conformance.kinds import KINDS, names_of_readers, people, table
 from conformance.toys import Pile, PileReader
 from data import random_tables
 from sfumato.answers.counts import Needs
-from sfumato.data import count, registry, select, source
+from sfumato.data import count, registry, select_in_engine, source
 from sfumato.data.reader import Columns, Reader
 from sfumato.data.registry import open_reader, register_reader
 from sfumato.domain.domain import Interval, grid_axis
@@ -213,5 +213,5 @@ def test_tasks_of_spark_count_cells_that_no_one_integer_packs(keyed: bool) -> No
     reader_contract._same(own, scan)
     if keyed:
         rule = reader_contract.RULES_OF_KEYS[0]
-        shown = select(tasks, need, rule, key=bytes(32))
+        shown = select_in_engine(tasks, need, rule, key=bytes(32))
         assert reader_contract.laid(shown, lattice) == reader_contract.decided(scan, rule) != []

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.data import selecting
+from sfumato.data import key_selection
 from sfumato.mechanisms import noise, thresholds
 from sfumato.mechanisms.joint_total import JointTotalLaw
 from sfumato.mechanisms.jointexp import JointLaw
@@ -233,7 +233,7 @@ def _keys_in_engines(tape: Tape, patch: pytest.MonkeyPatch) -> None:
     The engine may apply the rule to any parts of the groups, so the selection is one mechanism as a
     whole. In the second run every part is decided, and then the keys of the first run are shown.
     """
-    original, decide = selecting.select, KeyRule.shown
+    original, decide = key_selection.select_in_engine, KeyRule.shown
     held: list[dict[Any, int] | None] = []
 
     def forced(rule: KeyRule, batch: Any) -> Any:
@@ -269,7 +269,7 @@ def _keys_in_engines(tape: Tape, patch: pytest.MonkeyPatch) -> None:
             held_axis.pop()
 
     patch.setattr(KeyRule, "shown", forced)
-    patch.setattr(counting, "select", double)
+    patch.setattr(counting, "select_in_engine", double)
 
 
 def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:

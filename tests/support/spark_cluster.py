@@ -23,7 +23,7 @@ import sfumato as sf
 from conformance import reader_contract
 from data import random_tables
 from sfumato.answers.counts import Needs
-from sfumato.data import count, select, selects, source
+from sfumato.data import count, select_in_engine, selects, source
 from sfumato.domain.lattice import KeyAxis, Lattice
 from sfumato.mechanisms.thresholds import KeyRule
 from support import spark
@@ -102,7 +102,7 @@ def _keys(rows: Any, rule: KeyRule) -> list[tuple[object, ...]]:
     lattice = Lattice((KeyAxis("shop"),))
     needs = Needs(lattice, lattice.public_size)
     assert selects(data, needs)
-    return reader_contract.laid(select(data, needs, rule, key=bytes(32)), lattice)
+    return reader_contract.laid(select_in_engine(data, needs, rule, key=bytes(32)), lattice)
 
 
 class Latch:

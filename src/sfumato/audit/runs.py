@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from sfumato.answers import AnyQuestion, Counts, Needs, Release, ShownKeys, to_bytes
 from sfumato.basics import Array
+from sfumato.data.key_selection import keys_of_groups
 from sfumato.data.packed_counts import RowForm, empty_counts
-from sfumato.data.selecting import keys_of_groups
 from sfumato.domain import Cube, Domain, KeyAxis, KeyList, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms import (

@@ -1,7 +1,7 @@
 """Read tables and count their rows in cells: no other package reads data.
 
 ``source.py`` joins a table, its public domain and the unit of privacy, and counts it;
-``selecting.py`` selects keys for the publisher. ``reader.py`` is the interface to engines,
+``key_selection.py`` selects keys for the publisher. ``reader.py`` is the interface to engines,
 ``readers/`` holds one file for each engine, ``registry.py`` lists them, ``addresses.py`` reads the
 addresses of databases, and ``options.py`` says how files are written.
 
@@ -19,9 +19,9 @@ Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by ``
 what a file's schema tells; ``steps.py`` reads the steps of a stream.
 """
 
+from sfumato.data.key_selection import select_in_engine
 from sfumato.data.reader import Reader, RowReader
 from sfumato.data.registry import register_reader
-from sfumato.data.selecting import select
 from sfumato.data.source import Source, count, selects, snapshot, source
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "Source",
     "count",
     "register_reader",
-    "select",
+    "select_in_engine",
     "selects",
     "snapshot",
     "source",

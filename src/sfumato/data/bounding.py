@@ -350,8 +350,9 @@ class Bounder(RowRecords[PackedRows]):
 class CellBounder(RowRecords[PackedRows]):
     """The same under limits by cell, for one need: these hold on its own cells alone.
 
-    A record has 8 bytes for the person (16 for text), 8 for the priority, 8 for the choice of cells
-    if there is one, 4 or 8 for the cell that the limits are about, and what is counted of the row.
+    A record has 8 bytes for the person (16 for text), 8 for the priority, 8 for the priority of the
+    cell if there is one, 4 or 8 for the cell that the limits are about, and what is counted of the
+    row.
     """
 
     def __init__(self, key: bytes, need: Needs, unit: Unit) -> None:
@@ -363,12 +364,12 @@ class CellBounder(RowRecords[PackedRows]):
         self._limits: LimitsByCell | StackedLimits = LimitsByCell(unit.rows_per_person, unit.limits)
         if need.norm is not None:
             self._limits = StackedLimits(need.norm, Packing(limited_lattice))
-        self._choice = None
+        self._cell_priorities = None
         if unit.limits.cells_per_person is not None:
-            self._choice = CellChoice(key, limited_lattice)
+            self._cell_priorities = CellPriorities(key, limited_lattice)
         super().__init__(key, unit.rows_per_person, self._limits.all_kept)
-        self._n_choice = 0 if self._choice is None else 1
-        place = 1 + self._n_choice  # behind the priority
+        self._n_cell_priorities = 0 if self._cell_priorities is None else 1
+        place = 1 + self._n_cell_priorities  # behind the priority
         self._counted_place = place
         self.packings = [(place, self._form.packing)]
         self._n_limited = self._form.n_cells
@@ -384,8 +385,8 @@ class CellBounder(RowRecords[PackedRows]):
         if self._limited is not None:
             limited = self._limited.narrowed(packed_cells(self._limited, cells))
         fields = [persons.priorities]
-        if self._choice is not None:
-            fields.append(self._choice.of(persons, limited, cells))
+        if self._cell_priorities is not None:
+            fields.append(self._cell_priorities.of(persons, limited, cells))
         needed = limited[0] != DROPPED
         # Where the limits are about the cells that are counted, these are remembered once.
         if self._limited is not None:
@@ -408,10 +409,11 @@ class CellBounder(RowRecords[PackedRows]):
             order = order[places]
             tokens = [word[places] for word in tokens]
         first = self._n_tokens + 1
-        choice = [field.take(order) for field in records[first : first + self._n_choice]]
-        first += self._n_choice
+        end = first + self._n_cell_priorities
+        cell_priorities = [field.take(order) for field in records[first:end]]
+        first = end
         cells = [field.take(order) for field in records[first : first + self._n_limited]]
-        return order, LimitedRows(tokens, cells, choice[0] if choice else None)
+        return order, LimitedRows(tokens, cells, cell_priorities[0] if cell_priorities else None)
 
     def _finished(self, records: Records, splits: int) -> PackedRows:
         """Give what is counted of the rows that are kept."""
@@ -425,8 +427,8 @@ class CellBounder(RowRecords[PackedRows]):
         return [field[kept] for field in records]
 
 
-class CellChoice:
-    """Chooses the cells that a person is counted in: those of least keyed hash.
+class CellPriorities:
+    """Gives each person's cells priorities, keyed hashes: those of least hash are counted.
 
     Parameters
     ----------

@@ -338,12 +338,12 @@ def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]
             wanted = {(type(label), label) for label in labels}
             return axis, np.array([(type(label), label) in wanted for label in axis.labels])
         case Within() if isinstance(declared, Interval):
-            return _range(condition, declared)
+            return _cut_at_range(condition, declared)
         case _:
             raise InternalError("A condition does not fit the axis that it was made for.")
 
 
-def _range(condition: Within, interval: Interval) -> tuple[EdgesAxis, Array]:
+def _cut_at_range(condition: Within, interval: Interval) -> tuple[EdgesAxis, Array]:
     """Return the axis cut at the ends of a range, and which of the pieces lies between them."""
     low, high = interval.numbers
     lower = low if condition.lower is None else number_of(condition.lower)

@@ -169,7 +169,9 @@ class PersonRecords(ABC, Generic[T_co]):
             yield self._reduced(records, splits)
 
 
-def join(several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[RenumberedKeys]) -> None:
+def share_partitions(
+    several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[RenumberedKeys]
+) -> None:
     """Let each of several threads' records finish some partitions of all of them.
 
     What is made of a partition depends on its records, and not on who took them.

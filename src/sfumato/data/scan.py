@@ -35,7 +35,7 @@ from sfumato.data.columns import decoded
 from sfumato.data.hashing import keep_freed_arrays
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import RenumberedKeys
-from sfumato.data.person_records import PersonNumbers, PersonRecords, join
+from sfumato.data.person_records import PersonNumbers, PersonRecords, share_partitions
 from sfumato.data.priorities import ChosenBy, PersonRows
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
@@ -295,7 +295,7 @@ class _Other:
             self._thread.join()
 
 
-class Part(Protocol):
+class ThreadPart(Protocol):
     """What one thread makes of the rows that it reads.
 
     Attributes
@@ -322,7 +322,7 @@ class Part(Protocol):
         """Add what another thread counted; its keys have other numbers here."""
 
 
-PartT = TypeVar("PartT", bound=Part)
+ThreadPartT = TypeVar("ThreadPartT", bound=ThreadPart)
 
 
 class Reading:
@@ -353,7 +353,7 @@ class Reading:
         self._told = 0
         self._team = Team()
 
-    def counted(self, new_part: Callable[[int], PartT], threads: int) -> PartT:
+    def counted(self, new_part: Callable[[int], ThreadPartT], threads: int) -> ThreadPartT:
         """Read all pieces, and give one part that has what all threads counted.
 
         Parameters
@@ -366,7 +366,7 @@ class Reading:
         ahead = guarded(self._name, list, islice(self._pieces, 2))
         pieces = Turns(chain(ahead, self._pieces))
         n_threads = threads if len(ahead) > 1 else 1
-        parts: list[PartT] = []
+        parts: list[ThreadPartT] = []
         try:
             # One by one, so that those that were made are closed even if the next cannot be made.
             parts += (new_part(n_threads) for _ in range(n_threads))
@@ -386,7 +386,7 @@ class Reading:
                 for records in part.records:
                     records.close()
 
-    def _joined(self, parts: Sequence[PartT]) -> list[RenumberedKeys]:
+    def _joined(self, parts: Sequence[ThreadPartT]) -> list[RenumberedKeys]:
         """Let each part finish persons of all; return the numbers of its keys in the first."""
         first, *others = parts
         numbers: list[RenumberedKeys] = [
@@ -397,18 +397,18 @@ class Reading:
             return numbers
         if others:
             for records in zip(*(part.records for part in parts), strict=True):
-                join(records, numbers)
+                share_partitions(records, numbers)
         # What is finished has the numbers of the first thread already.
         return [{} for _ in parts]
 
-    def _do(self, steps: Callable[[], Iterator[None]], told: Sequence[Part] = ()) -> None:
+    def _do(self, steps: Callable[[], Iterator[None]], told: Sequence[ThreadPart] = ()) -> None:
         """Do the steps of a thread, under the one guard of its work; tell how far all parts are."""
         for _ in guarded_batches(self._name, steps):
             self._tell(told)
             if self._team.is_ending:
                 return
 
-    def _tell(self, parts: Sequence[Part]) -> None:
+    def _tell(self, parts: Sequence[ThreadPart]) -> None:
         """Tell how many rows all threads have done, if that has grown."""
         rows_done = sum(part.rows_done for part in parts)
         if self._progress is not None and rows_done > self._told:
@@ -416,7 +416,7 @@ class Reading:
             self._progress(rows_done)
 
 
-def _taken(types: KnownTypes, pieces: Iterable[Piece], part: Part) -> Iterator[None]:
+def _taken(types: KnownTypes, pieces: Iterable[Piece], part: ThreadPart) -> Iterator[None]:
     """Take pieces as long as there are any, chunk by chunk."""
     return map(part.add, _chunks(types, pieces, part.locator))
 

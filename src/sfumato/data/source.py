@@ -49,8 +49,8 @@ from sfumato.domain import (
     LatticeAxis,
     as_written,
     conditions_of,
+    domain_error,
     iso_text,
-    no_domain,
 )
 from sfumato.errors import DataError, UsageError, explained, nearest, printable, without_frames
 from sfumato.privacy import Neighbours, Unit, limits_of, stated_limits, unit_within
@@ -248,7 +248,7 @@ def source(
             'Write sf.source("visits.csv", domain)',
         )
     if not isinstance(domain, Mapping):
-        raise no_domain(domain)
+        raise domain_error(domain)
     domain = domain if isinstance(domain, Domain) else Domain(domain)
     check_person(person)
     name = public_text("name", name)

@@ -138,16 +138,17 @@ def from_lines(
             event = step
         step += 1
         if calendar is None or calendar.place(event) is not None:
-            yield Arrival(event, _increment(increment, sums, line_number))
+            yield Arrival(event, _increment(increment, line_number, as_numbers=sums))
 
 
-def _increment(text: str, sums: bool, line_number: int) -> int | list[float]:
+def _increment(text: str, line_number: int, *, as_numbers: bool) -> int | list[float]:
+    """Read what a line adds: a list of numbers, or one whole number."""
     try:
-        return [float(number) for number in text.split()] if sums else int(text)
+        return [float(number) for number in text.split()] if as_numbers else int(text)
     except ValueError:
         pass
     # Raised outside the except block, so that no context quotes the entry.
-    kind = "numbers" if sums else "a whole number"
+    kind = "numbers" if as_numbers else "a whole number"
     raise DataError(
         f"line {line_number} of the input",
         f"it does not end in {kind}",
@@ -206,7 +207,7 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
     if header is None:
         return
     indices = [_column_index(header, name) for name in columns.names]
-    for fields in _parsed(reader):
+    for fields in _parsed_lines(reader):
         if len(fields) != len(header):
             continue
         row = columns.plain([fields[index].strip() for index in indices])
@@ -221,7 +222,7 @@ def _reader(lines: Iterable[str], written: FileOptions) -> Iterator[list[str]]:
     )
 
 
-def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+def _parsed_lines(reader: Iterator[list[str]]) -> Iterator[list[str]]:
     """Give the lines that the CSV reader parses; it refuses a field beyond its limit."""
     while True:
         try:

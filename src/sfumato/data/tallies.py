@@ -29,7 +29,7 @@ from msgspec import structs
 
 from sfumato.answers import Needs
 from sfumato.basics import Array
-from sfumato.data.bounding import Bounder, CellBounder, CellChoice
+from sfumato.data.bounding import Bounder, CellBounder, CellPriorities
 from sfumato.data.external_partitions import PARTITION_BITS, Records
 from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import (
@@ -56,9 +56,9 @@ class PersonsInCells(PersonRecords[PackedRows]):
     The unit says in how many cells a person is counted. No row in these cells is left out.
 
     A record has 8 bytes for the person (16 for text, 4 while all ids are whole numbers below 2^32),
-    8 for the choice of cells, and 4 or 8 for the cell. Where values are added up, it has 8 for the
-    number of rows and 8 for each sum as well. Values are numbers from 0 to 2^31: 10^9 of them add
-    up to less than 2^62.
+    8 for the priority of the cell, and 4 or 8 for the cell. Where values are added up, it has 8 for
+    the number of rows and 8 for each sum as well. Values are numbers from 0 to 2^31: 10^9 of them
+    add up to less than 2^62.
     """
 
     def __init__(self, key: bytes, need: Needs, unit: Unit) -> None:
@@ -68,7 +68,7 @@ class PersonsInCells(PersonRecords[PackedRows]):
         self._form = RowForm(structs.replace(need, lattice=need.row_lattice))
         self.packings = [(1, self._form.packing)]
         self._packing = Packing(need.lattice)
-        self._choice = CellChoice(key, need.row_lattice)
+        self._cell_priorities = CellPriorities(key, need.row_lattice)
         self._scratch = Scratch()
 
     def add(self, persons: PersonRows, cells: Cells) -> None:
@@ -78,8 +78,8 @@ class PersonsInCells(PersonRecords[PackedRows]):
         # Sums of 32-bit integers would wrap around; 10^9 numbers fit in 64 bits.
         sums = [value.astype(np.int64, copy=False) for value in integers[len(packed) :]]
         rows = [np.ones(len(packed[0]), np.int64)] if sums else []
-        choice = self._choice.of(persons, packed, cells)
-        self._add(packed[0] != DROPPED, persons.tokens, [choice, *packed, *rows, *sums])
+        cell_priorities = self._cell_priorities.of(persons, packed, cells)
+        self._add(packed[0] != DROPPED, persons.tokens, [cell_priorities, *packed, *rows, *sums])
 
     def _finished(self, records: Records, splits: int) -> PackedRows:
         """Give the cells of each person, and the person's numbers in each of them."""

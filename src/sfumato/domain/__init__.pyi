@@ -9,7 +9,7 @@ from .calendar import Month as Month
 from .calendar import Week as Week
 from .calendar import Weekday as Weekday
 from .calendar import Year as Year
-from .categories import no_domain as no_domain
+from .categories import domain_error as domain_error
 from .conditions import Condition as Condition
 from .conditions import OneOf as OneOf
 from .conditions import Within as Within

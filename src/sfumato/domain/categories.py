@@ -177,7 +177,7 @@ OF_CLASS = {
 """Obstacle and remedy where the class of an axis is given, by its name."""
 
 
-def no_list_of_labels(labels: object) -> UsageError:
+def labels_error(labels: object) -> UsageError:
     """The error of what is no list of labels."""
     stated = f"Categories({type(labels).__name__})"
     remedy = 'Write Categories(["a", "b"])'
@@ -193,7 +193,7 @@ def no_list_of_labels(labels: object) -> UsageError:
     return UsageError(stated, "categories are a list of labels", remedy)
 
 
-def no_axis(name: str, given: object) -> BoundsRequired:
+def axis_error(name: str, given: object) -> BoundsRequired:
     """The error of what is no axis; where it is clear what was meant, how that is written."""
     stated = f"axis {name!r} as {type(given).__name__}"
     obstacle = "an axis has public bounds or labels, and they are never read off the data"
@@ -216,7 +216,7 @@ def _are_bounds(given: Sequence[object]) -> bool:
     return len(given) == 2 and all(type(bound) in (int, float) for bound in given)
 
 
-def no_domain(given: object) -> UsageError:
+def domain_error(given: object) -> UsageError:
     """The error of what is no dict of axes."""
     stated = f"Domain({type(given).__name__})"
     obstacle = "a domain is a dict of axes by name"
@@ -363,7 +363,7 @@ class Categories(
             )
         labels: object = self.labels
         if isinstance(labels, str) or not isinstance(labels, Sequence):
-            raise no_list_of_labels(labels)
+            raise labels_error(labels)
         msgspec.structs.force_setattr(
             self,
             "labels",

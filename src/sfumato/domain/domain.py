@@ -17,7 +17,14 @@ import msgspec
 from sfumato.basics import ExplainedStruct
 from sfumato.basics.text import card, structs
 from sfumato.domain.calendar import Hour, Month, Week, Weekday, Year
-from sfumato.domain.categories import Categories, Level, Listed, check_column, no_axis, no_domain
+from sfumato.domain.categories import (
+    Categories,
+    Level,
+    Listed,
+    axis_error,
+    check_column,
+    domain_error,
+)
 from sfumato.domain.lattice import (
     LARGEST_BOUND,
     BinsAndMissing,
@@ -280,7 +287,7 @@ class Domain(Mapping[str, "Axis"]):
     @explained
     def __init__(self, axes: Mapping[str, Axis] | None = None, /, **named: Axis) -> None:
         if axes is not None and not isinstance(axes, Mapping):
-            raise no_domain(axes)
+            raise domain_error(axes)
         self._axes = {**(axes or {}), **named}
         if not all(isinstance(name, str) and name for name in self._axes):
             raise UsageError(
@@ -296,7 +303,7 @@ class Domain(Mapping[str, "Axis"]):
             )
         for name, axis in self._axes.items():
             if not isinstance(axis, Axis):
-                raise no_axis(name, axis)
+                raise axis_error(name, axis)
         self._axes = with_levels(self._axes)
 
     def __getitem__(self, name: str) -> Axis:

@@ -47,7 +47,7 @@ import msgspec
 
 from sfumato.answers import Counts, NearestAxis, Needs, ShownKeys, from_bytes, to_bytes
 from sfumato.basics import renewed_in_children
-from sfumato.data import Source, count, select, selects
+from sfumato.data import Source, count, select_in_engine, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.data.reader import Progress
@@ -266,7 +266,7 @@ class Counting:
     def _selected(self, needs: Needs, choice: ChosenBy, rule: KeyRule) -> ShownKeys:
         """Let the engine select keys from counts of the rows that are chosen for the release."""
         self.queries += 1
-        shown = select(self._source, needs, rule, key=self._row_choice_key, choice=choice)
+        shown = select_in_engine(self._source, needs, rule, key=self._row_choice_key, choice=choice)
         self._require_unchanged()
         return shown
 

@@ -12,7 +12,7 @@ import pytest
 from sfumato.basics.buffers import copy_of
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csv_rows
-from sfumato.data.readers.csv import RowForm, read_rows
+from sfumato.data.readers.csv import CsvForm, read_rows
 
 
 def cut_by_the_rule(data: bytes, longest: int, separator: bytes = b",") -> tuple[list[bytes], int]:
@@ -99,7 +99,7 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
         for piece in csv_rows.pieces(fill, lambda: lost.append(1), separator.encode()):  # noqa: B023
             whole.append(bytes(piece))
             if bytes(piece).strip(b"\r\n") or len(names) == 1:
-                table = read_rows(copy_of(piece), RowForm(names, names, separator), Losses())
+                table = read_rows(copy_of(piece), CsvForm(names, names, separator), Losses())
                 found += zip(*(table[name].to_pylist() for name in names), strict=True)
         rows, dropped = cut_by_the_rule(data, longest, separator.encode())
         assert (b"".join(whole), len(lost)) == (b"".join(rows), dropped), data

@@ -18,7 +18,7 @@ from conformance import reader_contract
 from conformance.kinds import people, table
 from data import random_tables
 from sfumato.answers.counts import Needs, Summed
-from sfumato.data import count, select, selects, source
+from sfumato.data import count, select_in_engine, selects, source
 from sfumato.data import packed_counts as cell_counts
 from sfumato.data.hashing import Purpose, secret_for
 from sfumato.data.readers.spark import SparkTable
@@ -117,7 +117,7 @@ def notices_rows_of_a_person_in_two_tasks(session: Any, patch: pytest.MonkeyPatc
     for lattice in (reader_contract.BY_PERSON, reader_contract.BESIDE):
         needs = Needs(lattice, lattice.public_size)
         with pytest.raises(DataError, match="message is withheld"):
-            select(data, needs, reader_contract.RULES_OF_KEYS[0], key=bytes(32))
+            select_in_engine(data, needs, reader_contract.RULES_OF_KEYS[0], key=bytes(32))
 
 
 def notices_functions_of_the_session_that_would_divide_persons(session: Any) -> None:
@@ -176,7 +176,7 @@ def selects_keys_as_a_scan_is_selected_from(session: Any) -> None:
     needs = Needs(lattice, lattice.public_size)
     data = source(spark.frame(session, ROWS, 3), reader_contract.PERSONS)
     assert selects(data, needs)
-    shown = select(data, needs, rule, key=bytes(32))
+    shown = select_in_engine(data, needs, rule, key=bytes(32))
     cube = count(source(table(ROWS), reader_contract.PERSONS), [needs])[0]
     assert reader_contract.laid(shown, lattice) == reader_contract.decided(cube, rule) != []
 

@@ -227,12 +227,12 @@ class CsvFile(TextFile):
         if self._person is not None:
             # Where there are many persons, a dictionary of them takes most time.
             types.pop(self._person, None)
-        form = RowForm(header.names, list(columns), self._separator, types)
+        form = CsvForm(header.names, list(columns), self._separator, types)
         for rows in self._rows(header, losses):
-            yield partial(self._parsed, rows, form, columns, losses)
+            yield partial(self._typed_batches, rows, form, columns, losses)
 
-    def _parsed(
-        self, rows: pa.Buffer, form: RowForm, columns: Columns, losses: Losses
+    def _typed_batches(
+        self, rows: pa.Buffer, form: CsvForm, columns: Columns, losses: Losses
     ) -> Iterator[pa.RecordBatch]:
         # Other threads read other pieces meanwhile.
         own = Losses()
@@ -298,8 +298,8 @@ class CsvFile(TextFile):
 
 
 @dataclass
-class RowForm:
-    """What Arrow needs to know to parse rows.
+class CsvForm:
+    """What Arrow needs to know to parse rows of CSV.
 
     Attributes
     ----------
@@ -343,7 +343,7 @@ class RowForm:
         )
 
 
-def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
+def read_rows(piece: pa.Buffer, form: CsvForm, losses: Losses) -> pa.Table:
     """Read the fields of a piece; rows of another length than the header are dropped.
 
     They are bytes, or what the form says if all of them are of that type.
@@ -355,15 +355,15 @@ def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
 
     for reading in form.readings():
         try:
-            return _parsed(piece, form, reading, None)
+            return _text_fields(piece, form, reading, None)
         except pa.ArrowInvalid:
             form.is_filled = False
     # A row has another length. Arrow shows each such row to the handler as text, and fails where
     # the row is not UTF-8. Read as Latin-1, every row is text.
     text = piece.to_pybytes()
     if text_of(text) is not None:
-        return _parsed(piece, form, reading, wrong_length)
-    table = _parsed(copy_of(text.decode("latin-1").encode()), form, reading, wrong_length)
+        return _text_fields(piece, form, reading, wrong_length)
+    table = _text_fields(copy_of(text.decode("latin-1").encode()), form, reading, wrong_length)
     for index, name in enumerate(table.column_names):
         column = table[name].combine_chunks().dictionary_encode()
         fields = [raw.decode().encode("latin-1") for raw in column.dictionary.to_pylist()]
@@ -372,9 +372,9 @@ def read_rows(piece: pa.Buffer, form: RowForm, losses: Losses) -> pa.Table:
     return table
 
 
-def _parsed(
+def _text_fields(
     text: pa.Buffer,
-    form: RowForm,
+    form: CsvForm,
     reading: csv.ConvertOptions,
     wrong_length: Callable[[object], str] | None,
 ) -> pa.Table:

@@ -89,9 +89,9 @@ class PandasFrame(NotingReader):
         schema = self.schema(columns)
         for start in range(0, len(self._frame), BATCH_ROWS):
             rows = slice(start, start + BATCH_ROWS)
-            yield from self._part(columns, rows, schema, losses).to_batches()
+            yield from self._batch_table(columns, rows, schema, losses).to_batches()
 
-    def _part(
+    def _batch_table(
         self, columns: Columns, rows: slice[int, int, None], schema: pa.Schema, losses: Losses
     ) -> pa.Table:
         values: dict[str, pa.Array] = {}

@@ -526,7 +526,7 @@ class SparkTable(Reader):
         Returns
         -------
         iterable of pyarrow.RecordBatch
-            As ``selecting.keys_of_groups`` takes them.
+            As ``key_selection.keys_of_groups`` takes them.
         """
         (need,) = scan.needs
         (key_type,) = self._key_types(scan).values()

@@ -19,10 +19,11 @@ import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.basics import Array
+from sfumato.data.keys import KeyNumbers
 from sfumato.data.packed_counts import Packing, sums_may_overflow
 from sfumato.data.reader import BATCH_ROWS
 from sfumato.data.scan import Scan, cubes_of_pieces
-from sfumato.domain import DENSE_LIMIT, Cube, KeyColumn, KeyList, Label, Lattice
+from sfumato.domain import DENSE_LIMIT, Cube, KeyColumn, Label, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms import KEY, KeyRule
 
@@ -47,7 +48,8 @@ class CountedColumns:
     Attributes
     ----------
     packed, keys, sums : tuple of str
-        Packed cells of the axes without keys; keys as bytes; sums.
+        Packed cells of the axes without keys: "g0", "g1" ...; keys as bytes: "k0", "k1" ...; sums:
+        "t0", "t1" ... Beside them, "need" is the place of the need, and "n" the number of rows.
     """
 
     packed: tuple[str, ...]
@@ -241,22 +243,26 @@ def cubes_of(scan: Scan, counted: pa.Table, key_types: dict[str, pa.DataType]) -
         If rows of one bucket of persons were counted in two tasks: the limits on a person's rows
         would not hold. It says no more, since which persons these are is private.
     """
+    columns = CountedColumns.of(scan.needs)
     needs = counted["need"].to_numpy()
     of_buckets = counted.filter(pa.array(needs == OF_BUCKETS))
     if (of_buckets["n"].to_numpy() > 1).any():
         raise InternalError(IN_TWO_TASKS)
     return [
-        _cube_of(need, counted.filter(pa.array(needs == place)), key_types)
+        _cube_of(need, columns, counted.filter(pa.array(needs == place)), key_types)
         for place, need in enumerate(scan.needs)
     ]
 
 
-def _cube_of(need: Needs, rows: pa.Table, key_types: dict[str, pa.DataType]) -> Cube:
+def _cube_of(
+    need: Needs, columns: CountedColumns, rows: pa.Table, key_types: dict[str, pa.DataType]
+) -> Cube:
+    """Make the cube of one need of its counted cells, in any order."""
     lattice = need.lattice
     packing = without_keys(lattice)
-    packed = _packed_cells(rows, packing)
+    packed = _packed_cells([rows[name] for name in columns.packed], packing)
     counts = rows["n"].to_numpy()
-    sums = _sums(need, rows, int(counts.sum()))
+    sums = _sums(need, [rows[name] for name in columns.sums], int(counts.sum()))
     summed = tuple(summand.axis for summand in need.sums)
     if lattice.size <= DENSE_LIMIT:
         dense = _scattered(counts, packed[0], lattice.size)
@@ -266,24 +272,26 @@ def _cube_of(need: Needs, rows: pa.Table, key_types: dict[str, pa.DataType]) -> 
         return Cube(lattice, dense, sums=dense_sums, summed=summed)
     keys: dict[str, KeyColumn] = {}
     indices: dict[int, Array] = {}
-    for number, (place, name) in enumerate(lattice.keyed.items()):
-        written = rows[f"k{number}"].combine_chunks()
-        type_ = key_types[lattice.axes[place].column_name]
-        keys[name], indices[place] = _sorted_keys(of_bytes(written, type_).to_pylist())
+    for column, (place, name) in zip(columns.keys, lattice.keyed.items(), strict=False):
+        key_type = key_types[lattice.axes[place].column_name]
+        numbers = KeyNumbers()
+        numbers_of_rows = numbers.cells(of_bytes(rows[column].combine_chunks(), key_type))
+        indices[place] = numbers.ranks()[numbers_of_rows]
+        keys[name] = numbers.sorted
     plain = iter(packing.unpack(packed).T if packing.lattice.axes else ())
-    columns = [
+    cells = [
         indices[place] if place in indices else next(plain) for place in range(len(lattice.axes))
     ]
-    coordinates = np.stack(columns, axis=1).reshape(len(counts), len(columns))
+    coordinates = np.stack(cells, axis=1).reshape(len(counts), len(cells))
     # ``lexsort`` goes by its last key first: reversed, cells stand in the order of the axes.
     order = np.lexsort(coordinates.T[::-1])
     in_order = None if sums is None else np.ascontiguousarray(sums[order])
     return Cube(lattice, counts[order], coordinates[order], keys, in_order, summed)
 
 
-def _packed_cells(rows: pa.Table, packing: Packing) -> list[Array]:
+def _packed_cells(columns: Sequence[pa.ChunkedArray], packing: Packing) -> list[Array]:
     """Return the packed cells of counted rows, all of which the lattice must have."""
-    packed = [rows[f"g{place}"].to_numpy() for place in range(len(packing.groups))]
+    packed = [column.to_numpy() for column in columns[: len(packing.groups)]]
     for integers, size in zip(packed, packing.sizes, strict=True):
         if len(integers) and not (integers.min() >= 0 and integers.max() < size):
             raise InternalError("Spark counted a cell that the lattice does not have.")
@@ -297,18 +305,11 @@ def _scattered(numbers: Array, cells: Array, size: int) -> Array:
     return dense
 
 
-def _sorted_keys(labels: list[Label]) -> tuple[KeyList, Array]:
-    """Return the distinct keys, sorted, and the place of each row's key among them."""
-    keys = sorted(set(labels))
-    index_of = {label: index for index, label in enumerate(keys)}
-    return KeyList(keys), np.array([index_of[label] for label in labels], np.int64)
-
-
-def _sums(need: Needs, rows: pa.Table, n_counted: int) -> Array | None:
+def _sums(need: Needs, columns: Sequence[pa.ChunkedArray], n_counted: int) -> Array | None:
     """Give the sums: of int64, or of Python's integers just where a scan would use these."""
     if not need.n_sums:
         return None
-    columns = [rows[f"t{place}"] for place in range(need.n_sums)]
+    columns = columns[: need.n_sums]
     if not sums_may_overflow(need.sums, n_counted):
         return np.stack([column.cast(pa.int64()).to_numpy() for column in columns], axis=1)
     wide = [[int(number) for number in column.to_pylist()] for column in columns]

@@ -341,8 +341,8 @@ class Draft:
         growth = self.growth
         order = np.concatenate(growth.levels())
         cells = order[growth.axis[order] < 0]
-        noisy, laws, which = self._count_cells(cells)
-        inner, laws = self._inner(order, laws)
+        noisy, laws, law_places = self._count_cells(cells)
+        inner, laws = self._inner_counts(order, laws)
         guarantee = Guarantee(
             self.cost,
             self.unit,
@@ -358,7 +358,7 @@ class Draft:
             cover=Splits(growth.axis[order], growth.cut[order]),
             noisy=noisy,
             laws=tuple(laws),
-            which=which,
+            which=law_places,
             depths=depth[cells],
             inner=inner,
             guarantee=guarantee,
@@ -374,15 +374,15 @@ class Draft:
         # A count that nothing pays for must not be published, whatever a partitioner did before.
         if (units <= 0).any():
             raise InternalError("A cell was left without a budget.")
-        distinct, which = np.unique(units, return_inverse=True)
+        distinct, law_places = np.unique(units, return_inverse=True)
         laws = [self.law(int(budget)) for budget in distinct]
         noisy = np.empty(len(cells), np.int64)
         for i, law in enumerate(laws):
-            mine = which == i
+            mine = law_places == i
             noisy[mine] = add_noise(self.growth.true[cells[mine]], law, self.noise)
-        return noisy, laws, which.astype(np.int64) if len(distinct) > 1 else None
+        return noisy, laws, law_places.astype(np.int64) if len(distinct) > 1 else None
 
-    def _inner(self, order: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
+    def _inner_counts(self, order: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
         """Return the noisy counts above the cells, in the order in which they were drawn.
 
         Parameters
@@ -402,12 +402,12 @@ class Draft:
             return None, laws
         # Cells' laws keep their places, since counts of cells refer to them by index.
         all_laws = list(dict.fromkeys([*laws, *(law for _, _, law in self._counted)]))
-        index = np.empty(len(order), np.int64)
-        index[order] = np.arange(len(order))
-        nodes = index[np.concatenate([nodes for nodes, _, _ in self._counted])]
+        place_in_release = np.empty(len(order), np.int64)
+        place_in_release[order] = np.arange(len(order))
+        nodes = place_in_release[np.concatenate([nodes for nodes, _, _ in self._counted])]
         counts = np.concatenate([counts for _, counts, _ in self._counted])
-        which = [np.full(len(nodes), all_laws.index(law)) for nodes, _, law in self._counted]
-        return Counted(nodes, counts, np.concatenate(which).astype(np.int64)), all_laws
+        law_places = [np.full(len(nodes), all_laws.index(law)) for nodes, _, law in self._counted]
+        return Counted(nodes, counts, np.concatenate(law_places).astype(np.int64)), all_laws
 
 
 # --- shares of a path -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.counts import Needs, ShownKeys
-from sfumato.data import select, selects
+from sfumato.data import select_in_engine, selects
 from sfumato.data.scan import Scan
 from sfumato.domain.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError
@@ -43,7 +43,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
 
 
 def shown_by(reader: Given, needs: Needs = ALONE) -> ShownKeys:
-    return select(sf.source(reader, DOMAIN, name="t"), needs, RULE, key=bytes(32))
+    return select_in_engine(sf.source(reader, DOMAIN, name="t"), needs, RULE, key=bytes(32))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from sfumato.errors import InternalError
 from sfumato.mechanisms import KEY, NOISY_ROWS, KeyRule
 
 
-def select(
+def select_in_engine(
     source: Source,
     needs: Needs,
     rule: KeyRule,
