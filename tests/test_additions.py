@@ -40,7 +40,7 @@ HalvesPartitioner.examples = (HalvesPartitioner("x"),)
 PROBE = """
 import contextlib, io, json
 import sfumato as sf
-from sfumato.answers.codec import from_plain
+from sfumato.basics.structs import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.subjects import every
 from benchmarks.partition import asked

@@ -22,9 +22,9 @@ import sfumato as sf
 from conformance import question_contract, reader_contract
 from sfumato import extending as ex
 from sfumato.answers import registry
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.loading import standing
 from sfumato.audit import audit_question
+from sfumato.basics.structs import to_bytes
 from sfumato.data.reader import Columns
 from sfumato.data.registry import open_reader
 from sfumato.ledger import Book

@@ -25,9 +25,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.registry import release_type
 from sfumato.basics.numbers import MOST_BITS, float_of_text, fraction, whole_of_text
+from sfumato.basics.structs import to_bytes
 from sfumato.cli import run
 from sfumato.cli.output import plain_json
 from sfumato.errors import SfumatoError, UsageError, printable, shown

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.release import accuracy_sentence
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise_sums import contrast_half_width

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import accuracy_sentence
+from sfumato.basics.structs import to_bytes
 from sfumato.publishing.verifying import verify
 from support.outputs import COUNTERS, PLANE, QUESTIONS, outputs, source
 

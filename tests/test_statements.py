@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import accuracy_sentence
+from sfumato.basics.structs import to_bytes
 from sfumato.cli import run
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.reports import page
@@ -187,7 +187,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
         .answer(_counted(), sf.Unit(12, person="rider"), sf.PureDP("1"), _noise())
         .guarantee
     )
-    from sfumato.answers.codec import from_bytes
+    from sfumato.basics.structs import from_bytes
 
     plain = json.loads(to_bytes(guarantee))
     del plain["counted"]

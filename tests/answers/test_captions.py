@@ -9,8 +9,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.captions import Captions
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.registry import question_type, questions
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.domain.lattice import GridAxis, LabelAxis, Lattice
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.receipt import Receipt
+from sfumato.basics.structs import to_bytes
 
 RECEIPT = Receipt("a", "k", "d", 3, "h", "2026-03-01T09:15:00+00:00", "rho = 1", "1 of 1", "s", "0")
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from audit.subjects import LONG, SUBJECTS, clusters, partitions, selections
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit import Finding, audit, findings, sentence, subjects
 from sfumato.audit.findings import QUICK, Effort, examine
 from sfumato.audit.subjects import Subject
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from audit.subjects import SUBJECTS
-from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding, subjects
 from sfumato.audit.subjects import Subject
+from sfumato.basics.structs import from_bytes
 from sfumato.cli import run
 from sfumato.privacy.unit import Unit
 from support.broken import BROKEN, CLAIM, UNIVERSE

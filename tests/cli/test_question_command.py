@@ -17,7 +17,7 @@ from msgspec.inspect import type_info
 
 import support.tally
 from sfumato.answers import AnyQuestion
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.cli import histogram as counting
 from sfumato.cli import partition, question_command, questions
 from sfumato.cli.question_command import command_of, form_of

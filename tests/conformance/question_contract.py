@@ -12,13 +12,13 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.answers import registry
-from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.answers.counts import Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
 from sfumato.audit.likelihoods import check_additive, pure_loss
 from sfumato.audit.runs import Mechanism, NotAdditive, count_needs, of_question, published
+from sfumato.basics.structs import from_bytes, from_plain, to_bytes
 from sfumato.charts import style
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP, total_of

@@ -20,7 +20,7 @@ import pytest
 
 import sfumato as sf
 from conformance.test_written_before import FIXTURES, UPGRADED, copied
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.ledger import open_ledger
 from sfumato.publishing.verifying import verify
 

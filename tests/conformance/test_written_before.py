@@ -15,7 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers import registry
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.cli import run
 from sfumato.ledger import Book, open_ledger
 from sfumato.ledger.moving import migrate

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, from_plain, to_bytes
+from sfumato.basics.structs import from_bytes, from_plain, to_bytes
 from sfumato.domain.categories import cut, depth_of, fanouts, plain_tree
 
 REGIONS = {"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import open_ledger
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import (
     ZCDP,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.publishing.verifying import verify, verify_signature
 from support import every_kind
 

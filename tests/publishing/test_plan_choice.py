@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from publishing import real_tables
-from sfumato.answers.codec import to_bytes
 from sfumato.basics.numbers import RHO_UNITS
+from sfumato.basics.structs import to_bytes
 from sfumato.domain.cube import Cube
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import CentralMeasure, approx_to_zcdp, asked_cost, zcdp_to_approx

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.publishing.plan import read_accuracies, read_weights
 
 AGE = sf.Histogram("age")

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.answers import AnyQuestion, from_plain
+from sfumato.answers import AnyQuestion
 from sfumato.answers.registry import questions
+from sfumato.basics import from_plain
 from sfumato.errors import UsageError, printable
 from sfumato.publishing.plan_file import PlanFile, read_plan
 from sfumato.publishing.plan_text import toml_key, toml_text, toml_value, written_plan

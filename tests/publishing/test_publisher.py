@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.data import Source, count
 from sfumato.ledger import open_ledger
 from support.canary import sightings

@@ -81,7 +81,7 @@ def test_the_same_releases_give_the_same_bytes(releases, text, tmp_path):
 
 
 def test_a_saved_and_loaded_release_gives_the_same_page():
-    from sfumato.answers.codec import from_bytes, to_bytes
+    from sfumato.basics.structs import from_bytes, to_bytes
     from sfumato.questions.histogram import HistogramRelease
 
     release = receipted(answered(Histogram("kind")))

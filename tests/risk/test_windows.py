@@ -20,7 +20,7 @@ from risk.opening import (
     more,
     opened,
 )
-from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.errors import UsageError
 from sfumato.risk import Worlds
 

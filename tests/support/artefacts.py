@@ -35,8 +35,8 @@ import pytest
 
 import sfumato as sf
 from sfumato import cli, errors
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release
+from sfumato.basics.structs import to_bytes
 from sfumato.domain.cube import Cube
 from support.replay import Tape, through
 

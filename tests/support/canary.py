@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release
+from sfumato.basics.structs import to_bytes
 
 Canary = int | float | str
 

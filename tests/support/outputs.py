@@ -109,7 +109,7 @@ def written(release: sf.Release) -> dict[str, object]:
 
 def bytes_of(release: sf.Release) -> bytes:
     """What ``save`` writes."""
-    from sfumato.answers.codec import to_bytes
+    from sfumato.basics.structs import to_bytes
 
     return to_bytes(release)
 

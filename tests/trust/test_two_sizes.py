@@ -28,7 +28,7 @@ import pytest
 
 import sfumato as sf
 from sfumato import cli
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 
 Fields = dict[str, str]
 ROWS = (5_000, 5_001)

@@ -8,10 +8,6 @@ from .accuracy import least as least
 from .accuracy import least_alone as least_alone
 from .captions import LONGEST as LONGEST
 from .captions import Captions as Captions
-from .codec import UNREADABLE as UNREADABLE
-from .codec import from_bytes as from_bytes
-from .codec import from_plain as from_plain
-from .codec import to_bytes as to_bytes
 from .counts import MOST_SQUARED as MOST_SQUARED
 from .counts import MOST_SUMMED as MOST_SUMMED
 from .counts import Counted as Counted

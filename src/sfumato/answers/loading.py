@@ -12,10 +12,9 @@ from pathlib import Path
 import msgspec
 
 from sfumato.answers import registry
-from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.question import Question
 from sfumato.answers.release import Release, marked
-from sfumato.basics import valid
+from sfumato.basics import UNREADABLE, from_bytes, to_bytes, valid
 from sfumato.domain import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, not_saved, printable
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
 import msgspec
 
 from sfumato.answers.captions import LONGEST, Captions
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
-from sfumato.basics import ExplainedStruct
+from sfumato.basics import ExplainedStruct, from_bytes, to_bytes
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.privacy import (

@@ -14,11 +14,11 @@ from typing import ForwardRef, TypeVar, cast
 
 import msgspec
 
-from sfumato.answers.codec import DECODERS, from_plain
 from sfumato.answers.installed import Declared, declared
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
 from sfumato.basics import imported, listed
+from sfumato.basics.structs import DECODERS, from_plain
 from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
 from sfumato.privacy import Proof
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from sfumato.answers import frames
 from sfumato.answers.captions import Captions
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.details import Details, names_in_details
 from sfumato.answers.estimate import error_probability, reach_text, to_meaningful_digits
 from sfumato.answers.receipt import LATER, Receipt
@@ -33,6 +32,7 @@ from sfumato.basics import (
     plain,
     sidak,
     text_grid,
+    to_bytes,
     write_bytes,
 )
 from sfumato.errors import UsageError, explained_methods, not_saved, printable

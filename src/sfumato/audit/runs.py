@@ -21,8 +21,8 @@ from typing import NoReturn, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from sfumato.answers import AnyQuestion, Counts, Needs, Release, ShownKeys, to_bytes
-from sfumato.basics import Array
+from sfumato.answers import AnyQuestion, Counts, Needs, Release, ShownKeys
+from sfumato.basics import Array, to_bytes
 from sfumato.data.key_selection import keys_of_groups
 from sfumato.data.packed_counts import RowForm, empty_counts
 from sfumato.domain import Cube, Domain, KeyAxis, KeyList, LabelAxis, Lattice, LatticeAxis

@@ -66,7 +66,11 @@ from .numbers import whole_of_text as whole_of_text
 from .processes import renewed_in_children as renewed_in_children
 from .processes import thread_limit as thread_limit
 from .signing import valid as valid
+from .structs import UNREADABLE as UNREADABLE
 from .structs import ExplainedStruct as ExplainedStruct
+from .structs import from_bytes as from_bytes
+from .structs import from_plain as from_plain
+from .structs import to_bytes as to_bytes
 from .text import LONGEST_LABEL as LONGEST_LABEL
 from .text import Kind as Kind
 from .text import Table as Table

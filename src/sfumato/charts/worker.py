@@ -23,8 +23,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from sfumato.answers import Panels, Release, stored_releases, to_bytes
-from sfumato.basics import thread_limit
+from sfumato.answers import Panels, Release, stored_releases
+from sfumato.basics import thread_limit, to_bytes
 from sfumato.charts import style
 
 LEAST_ORDERS = 20

@@ -27,11 +27,10 @@ from sfumato.answers import (
     accuracy_sentence,
     intervals_in_words,
     said_once,
-    to_bytes,
     which_answers,
     without_edges,
 )
-from sfumato.basics import Kind, cell
+from sfumato.basics import Kind, cell, to_bytes
 from sfumato.errors import printable, printable_lines
 from sfumato.privacy import Guarantee, common_cost
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Question, Release, answer_of, from_plain, tag_of
-from sfumato.basics import file_name, is_folder, made_folder, several
+from sfumato.answers import AnyQuestion, Question, Release, answer_of, tag_of
+from sfumato.basics import file_name, from_plain, is_folder, made_folder, several
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_where

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.core import ParameterSource
 
-from sfumato.answers import UNREADABLE, accuracy_sentence, from_bytes
+from sfumato.answers import accuracy_sentence
+from sfumato.basics import UNREADABLE, from_bytes
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import DEFAULT_LEDGER, LEDGER, json_option
 from sfumato.cli.output import emit_json, prose, say, scanning, talk

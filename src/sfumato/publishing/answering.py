@@ -36,19 +36,16 @@ import msgspec
 from msgspec import UNSET
 
 from sfumato.answers import (
-    UNREADABLE,
     AnyQuestion,
     Captions,
     Counts,
     Kind,
     Needs,
     Release,
-    from_bytes,
     require_registered,
     stored_releases,
-    to_bytes,
 )
-from sfumato.basics import DeferredClass
+from sfumato.basics import UNREADABLE, DeferredClass, from_bytes, to_bytes
 from sfumato.data import Source, snapshot
 from sfumato.data.reader import Progress
 from sfumato.domain import Lattice

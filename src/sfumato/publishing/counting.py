@@ -45,8 +45,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from sfumato.answers import Counts, NearestAxis, Needs, ShownKeys, from_bytes, to_bytes
-from sfumato.basics import renewed_in_children
+from sfumato.answers import Counts, NearestAxis, Needs, ShownKeys
+from sfumato.basics import from_bytes, renewed_in_children, to_bytes
 from sfumato.data import Source, count, select_in_engine, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.priorities import ChosenBy, chosen_by

@@ -19,8 +19,8 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Kind, Within, from_plain, registry
-from sfumato.basics import positive, probability
+from sfumato.answers import AnyQuestion, Kind, Within, registry
+from sfumato.basics import from_plain, positive, probability
 from sfumato.data import Source, addresses, source
 from sfumato.data.addresses import of_plan, required_of_plan
 from sfumato.data.options import StatedOptions

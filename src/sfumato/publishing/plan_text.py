@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from sfumato.answers import to_bytes
+from sfumato.basics import to_bytes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.publishing.plan_file import WISHES, PlanFile
 

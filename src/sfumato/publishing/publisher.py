@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypedDict, TypeVar, Unpac
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked, to_bytes
-from sfumato.basics import Deferred, DeferredClass, Exactly
+from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked
+from sfumato.basics import Deferred, DeferredClass, Exactly, to_bytes
 from sfumato.data import Source
 from sfumato.data.reader import OPENING, Progress
 from sfumato.errors import (

@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers import UNREADABLE, Captions, error_probability, from_bytes
-from sfumato.basics import renewed_in_children, several
+from sfumato.answers import Captions, error_probability
+from sfumato.basics import UNREADABLE, from_bytes, renewed_in_children, several
 from sfumato.data.steps import Arrival
 from sfumato.errors import (
     InternalError,

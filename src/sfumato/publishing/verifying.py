@@ -14,8 +14,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from sfumato.answers import Receipt, Release, signed_part, stored_releases, to_bytes
-from sfumato.basics import valid
+from sfumato.answers import Receipt, Release, signed_part, stored_releases
+from sfumato.basics import to_bytes, valid
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger
 from sfumato.privacy import counted_rows, with_person_called

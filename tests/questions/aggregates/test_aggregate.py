@@ -17,11 +17,11 @@ import pytest
 
 import sfumato as sf
 from audit.subjects.aggregates import KEY, VISITS, of_people, people
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Needs
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import Mechanism, Published, Rows, published
 from sfumato.audit.subjects.subject import less_noise
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.cli import run
 from sfumato.data import count, source
 from sfumato.domain.cube import Cube

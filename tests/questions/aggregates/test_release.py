@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.mechanisms.noise_sums import sum_half_width
 from sfumato.testing import deterministic
 

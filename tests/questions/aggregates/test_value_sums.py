@@ -9,8 +9,8 @@ import pytest
 
 import sfumato as sf
 from questions.aggregates.wards import DOMAIN, GROUPS, LARGE, ROWS, TABLE
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.release import accuracy_sentence
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.testing import deterministic
 
 BOTH = sf.Mean(["age", "wage"], by="ward")

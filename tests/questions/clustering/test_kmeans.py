@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Scripted, count
+from sfumato.basics.structs import from_plain
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.questions.clustering.kmeans import FEW_ROWS
 from sfumato.questions.clustering.lloyd import nearest

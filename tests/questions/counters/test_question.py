@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.questions.counters.toeplitz import column
 
 PAGE = Path(__file__).parents[3] / "docs" / "counter.md"

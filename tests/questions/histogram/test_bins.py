@@ -10,8 +10,8 @@ import pytest
 import sfumato as sf
 from questions.histogram import ages
 from questions.histogram.tables import DOMAIN, answer
-from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.audit.runs import Scripted
+from sfumato.basics.structs import from_bytes, from_plain, to_bytes
 from sfumato.errors import UsageError
 from sfumato.questions.histogram import Histogram
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.domain.cube import Cube
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteLaplace

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.basics.numbers import sidak
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.data import count
 from sfumato.domain.cube import Cube
 from sfumato.mechanisms.gaussian_keys import gaussian_key_law

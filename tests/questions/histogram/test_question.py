@@ -13,9 +13,9 @@ import pytest
 
 import sfumato as sf
 from questions.histogram.tables import DOMAIN, HALF, answer
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import count, neighbours, of_question
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.data import Source
 from sfumato.data import count as data_count
 from sfumato.domain.cube import Cube

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.domain.cube import Cube
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.questions.histogram import HistogramRelease

@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.audit.runs import count, neighbours, renyi
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
+from sfumato.basics.structs import from_bytes, from_plain, to_bytes
 from sfumato.data import source
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Categories, Domain, Interval, Keys

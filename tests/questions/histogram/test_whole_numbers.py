@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
+from sfumato.basics.structs import to_bytes
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.questions.histogram.bins import with_whole_numbers
 

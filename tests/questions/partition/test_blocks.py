@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from audit.subjects import partitions as subjects
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import Scripted, count, neighbours, of_question
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.allocation import Shares, units_of

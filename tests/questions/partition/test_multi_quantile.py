@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.selection import joint_sensitivity
 from sfumato.privacy.measures import ZCDP, PureDP

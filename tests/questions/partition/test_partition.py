@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted, count
+from sfumato.basics.structs import from_bytes, to_bytes
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace

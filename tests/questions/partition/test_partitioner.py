@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.answers.loading import load
 from sfumato.answers.question import AnyQuestion
+from sfumato.basics.structs import from_bytes, from_plain, to_bytes
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval, fine_lattice
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace

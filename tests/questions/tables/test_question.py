@@ -241,7 +241,7 @@ def test_the_stored_form() -> None:
     """What is stored is read back by every later version."""
     import msgspec
 
-    from sfumato.answers.codec import to_bytes
+    from sfumato.basics.structs import to_bytes
 
     question = sf.Tables([["carrier", "origin"], "origin"], weights=[1, "0.5"])
     assert to_bytes(question) == (

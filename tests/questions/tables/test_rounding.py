@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from questions.tables.families import assert_adds_up, finest, noisy_family, pairs, tree
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.loading import stored_releases
+from sfumato.basics.structs import to_bytes
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import Infeasible

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.loading import stored_releases
+from sfumato.basics.structs import to_bytes
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.domain.lattice import GridAxis, LabelAxis, Lattice, LatticeAxis

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.answers import Receipt, Release, signed_part, to_bytes
-from sfumato.basics import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, valid
+from sfumato.answers import Receipt, Release, signed_part
+from sfumato.basics import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, to_bytes, valid
 from sfumato.errors import DataError, LedgerError, UsageError, printable, shown
 from sfumato.ledger import Account, Amount, Ledger, written
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit, approx_to_zcdp, charge
