@@ -37,8 +37,8 @@ def test_a_terminal_gets_lines_that_fit(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_pipe_gets_messages_as_they_are_and_prose_in_lines_of_80(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output.say(LONG)
-    output.talk(LONG)
+    output.print_output(LONG)
+    output.print_messages(LONG)
     assert capsys.readouterr() == (f"{LONG}\n", f"{LONG}\n")
     output.prose(LONG)
     lines = capsys.readouterr().out.splitlines()
@@ -50,7 +50,7 @@ def test_what_may_be_copied_is_whole_on_a_terminal(monkeypatch: pytest.MonkeyPat
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "40")
-    output.say(f"# {LONG}")
+    output.print_output(f"# {LONG}")
     assert terminal.getvalue() == f"# {LONG}\n"
 
 

@@ -25,7 +25,7 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, journal
 from sfumato.ledger.audit import audit
 from sfumato.ledger.entries import OVER, linked
-from sfumato.ledger.store import NameRow, Part, PublicRows, SecretRows
+from sfumato.ledger.store import NameRow, PublicRows, SecretRows, StorePart
 from support.memory_store import MemorySecretStore, MemoryStore
 
 
@@ -55,7 +55,7 @@ class Stopping:
 
 
 def stopped_everywhere(
-    part: Part[Any], action: Callable[[Any], object], look: Callable[[], object]
+    part: StorePart[Any], action: Callable[[Any], object], look: Callable[[], object]
 ) -> int:
     """Stop a transaction at each of its calls, check that nothing was done, and count the calls."""
     before = look()

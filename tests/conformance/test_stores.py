@@ -21,7 +21,7 @@ from conformance.stores import (
 from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, Spender, Step, Store, journal
 from sfumato.ledger.entries import OVER, link_of, payload_digest
-from sfumato.ledger.store import NameRow, Part, Position, PublicRows, SecretRows
+from sfumato.ledger.store import NameRow, Position, PublicRows, SecretRows, StorePart
 from support.memory_store import MemoryPublicRows, MemorySecretRows, MemoryStore
 
 R = TypeVar("R")
@@ -260,7 +260,7 @@ LIMITED: dict[str, dict[str, Any]] = {
 }
 
 
-def is_refused(part: Part[R], write: Callable[[R], object]) -> bool:
+def is_refused(part: StorePart[R], write: Callable[[R], object]) -> bool:
     """Whether a store refuses to write this, in words that quote none of it."""
     try:
         part.writing(write)

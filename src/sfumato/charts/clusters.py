@@ -31,7 +31,8 @@ def _order(release: KMeansRelease) -> Array:
     return np.argsort(-release.weights, kind="stable")
 
 
-def _at(release: KMeansRelease, column: int) -> Array:
+def _centre_positions(release: KMeansRelease, column: int) -> Array:
+    """Return where on an axis the centres are drawn."""
     return release.lattice.axes[column].scale.positions(release.centers[:, column])
 
 
@@ -47,8 +48,8 @@ def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
     style.mark_map(ax, None)
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
-    across = _at(release, x)
-    up = _at(release, y)
+    across = _centre_positions(release, x)
+    up = _centre_positions(release, y)
     for known, look in ((True, "solid"), (False, "dotted")):
         here = release.known == known
         ax.scatter(
@@ -169,7 +170,7 @@ def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
     """Weights over the places of the centres."""
     ax = ax or style.figure(320)[1]
     axis = release.lattice.grids[0]
-    at = _at(release, 0)
+    at = _centre_positions(release, 0)
     half = release.accuracy(CONFIDENCE)
     known = release.known
     ax.errorbar(

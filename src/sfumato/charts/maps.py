@@ -335,7 +335,10 @@ class Plane:
     def of(cls, release: Partition, pair: tuple[int, int]) -> Plane:
         axes = release.lattice.axes
         x, y = (axes[i] for i in pair)
-        corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
+        corners = [
+            (_end_positions(release.lower, i, axes[i]), _end_positions(release.upper, i, axes[i]))
+            for i in pair
+        ]
         left, right, bottom, top = (
             float(end) for lower, upper in corners for end in (lower.min(), upper.max())
         )
@@ -362,7 +365,7 @@ class Plane:
     def placed(self, ends: Array) -> list[Array]:
         """Ends of boxes as positions along the two axes."""
         axes = zip(self.pair, (self.x, self.y), strict=True)
-        return [_at(ends, column, axis) for column, axis in axes]
+        return [_end_positions(ends, column, axis) for column, axis in axes]
 
 
 def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes:
@@ -445,7 +448,8 @@ def ground_key(ax: Axes) -> Patch:
     )
 
 
-def _at(ends: Array, column: int, axis: LatticeAxis) -> Array:
+def _end_positions(ends: Array, column: int, axis: LatticeAxis) -> Array:
+    """Return where on an axis the ends of cells are drawn."""
     return axis.scale.positions(ends[:, column])
 
 
@@ -529,8 +533,8 @@ def _map_note(release: Partition, plane: Plane, raster: Raster) -> str:
 def _steps(release: Partition, ax: Axes | None) -> Axes:
     """Counts of equal cells, or densities of unequal ones, with the two intervals as bands."""
     axis = release.lattice.axes[0]
-    lower = _at(release.lower, 0, axis)
-    upper = _at(release.upper, 0, axis)
+    lower = _end_positions(release.lower, 0, axis)
+    upper = _end_positions(release.upper, 0, axis)
     order = np.argsort(lower, kind="stable")
     edges = np.append(lower[order], upper.max())
     values, half, half_all = (

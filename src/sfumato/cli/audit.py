@@ -35,7 +35,7 @@ from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import json_option, report_option
-from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.output import emit_json, print_messages, table
 from sfumato.cli.publishing import page_of
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
@@ -85,10 +85,10 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
         emit_json(findings)
     else:
         _show(findings)
-        talk(sentence(findings))
+        print_messages(sentence(findings))
     if only is None:
-        talk(*(f"Left out: {refusal}" for refusal in refused.values()))
-    talk(*said)
+        print_messages(*(f"Left out: {refusal}" for refusal in refused.values()))
+    print_messages(*said)
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 
 
@@ -191,7 +191,7 @@ def bench(quick: bool, as_json: bool) -> None:
         emit_json({"machine": machine, "figures": [figure._asdict() for figure in figures]})
     else:
         table(Figure._fields, figures, machine)
-    talk(ELSEWHERE)
+    print_messages(ELSEWHERE)
 
 
 def _figures(folder: Path, sizes: Sizes) -> Iterator[Figure]:

@@ -26,7 +26,7 @@ from sfumato.cli.options import (
     report_option,
     written_options,
 )
-from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
+from sfumato.cli.output import ROWS_SHOWN, emit_json, print_messages, prose, table
 from sfumato.cli.paths import files_read, require_unread
 from sfumato.cli.publishing import page_of
 from sfumato.data.describe import other_columns
@@ -303,7 +303,7 @@ def choose(
         _say(windows)
         if choices is not None:
             _show(choices)
-    talk(*said)
+    print_messages(*said)
 
 
 def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) -> None:
@@ -340,7 +340,7 @@ def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> C
     left_out = [] if settings.columns else other_columns(file, choices.keys(), file_options(stated))
     if left_out:
         names = textwrap.shorten(", ".join(left_out), 200, placeholder=" ...")
-        talk(f"Left out, because they hold no numbers: {names}.")
+        print_messages(f"Left out, because they hold no numbers: {names}.")
     return choices
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from sfumato.answers import AccuracyRequest, Kind, Within, least_alone
 from sfumato.basics import positive
-from sfumato.cli.output import emit_json, prose, talk
-from sfumato.cli.publishing import PublishSettings, made, publish
+from sfumato.cli.output import emit_json, print_messages, prose
+from sfumato.cli.publishing import PublishSettings, publish, question_of
 from sfumato.cli.question_command import BINS, WIDTH, Fields, Form, Wording, worded_command
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
@@ -104,7 +104,7 @@ def ask_histogram(settings: PublishSettings, given: Fields) -> None:
     domain = settings.table.domain() if settings.table.axes else Domain(rows=Categories(["all"]))
     stated = given.keys() & set(AccuracySettings.__struct_fields__)
     wanted = msgspec.convert({name: given.pop(name) for name in stated}, AccuracySettings)
-    question = made(Histogram, {"axes": settings.table.subject(domain)} | given)
+    question = question_of(Histogram, {"axes": settings.table.subject(domain)} | given)
     if wanted.accuracy is not None:
         if settings.paid.epsilon is not None:
             raise UsageError(
@@ -140,7 +140,7 @@ def _least_epsilon(
     within = Within(float(positive(accuracy, "--accuracy")), confidence, wanted.simultaneous)
     unit = settings.table.unit()
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
-    talk(
+    print_messages(
         f"The least cost for an accuracy of {accuracy} with {100 * confidence:.10g}% confidence: "
         f"{cost}."
     )

@@ -35,7 +35,7 @@ from sfumato.cli.options import (
     option,
     written_options,
 )
-from sfumato.cli.output import emit_json, say, talk
+from sfumato.cli.output import emit_json, print_messages, print_output
 from sfumato.cli.parsing import SPANS, parse_axes
 from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
 from sfumato.data.addresses import Address
@@ -353,7 +353,7 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
                 "no file is written without --out",
                 "Add --out PLAN.toml, or leave it out",
             )
-        say(text.removesuffix("\n"))
+        print_output(text.removesuffix("\n"))
         return
     if force:
         require_unread("--out", out, files_read(file))
@@ -361,9 +361,11 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
     else:
         _write_new(out, text)
     then = "Fill in the domain, then" if not given.axes else "Next"
-    talk(f"Written: {out}. {then}: sfumato check {out}")
+    print_messages(f"Written: {out}. {then}: sfumato check {out}")
     if f"# {WHOLE_ALONE} " in text:
-        talk("Where a column holds whole numbers alone, see the comments: each then has its bin.")
+        print_messages(
+            "Where a column holds whole numbers alone, see the comments: each then has its bin."
+        )
 
 
 def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:
@@ -380,7 +382,9 @@ def _check_title(file: SourcePath, written: StatedOptions) -> None:
         return
     if written.header_row is None:
         raise DataError(f"a plan for {file}", form, NAMES_ARE_ELSEWHERE)
-    talk(f"Note: {form}. If another row names the columns, state that row by --header-row.")
+    print_messages(
+        f"Note: {form}. If another row names the columns, state that row by --header-row."
+    )
 
 
 def _columns(file: SourcePath, written: StatedOptions) -> dict[str, Kind]:

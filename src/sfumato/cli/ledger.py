@@ -25,7 +25,7 @@ from sfumato.cli.options import (
     ledger_option,
     opened,
 )
-from sfumato.cli.output import emit_json, plain_json, say, table, talk
+from sfumato.cli.output import emit_json, plain_json, print_messages, print_output, table
 from sfumato.cli.paths import NewFile
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import (
@@ -210,12 +210,12 @@ def roles(
             )
         if only_print:
             statements = grants(store, persons)
-            emit_json(statements) if as_json else say(";\n".join(statements) + ";")
+            emit_json(statements) if as_json else print_output(";\n".join(statements) + ";")
             return
         if persons:
             give(store, persons)
             hint = " Name who spends, and how much: `sfumato ledger spender add`"
-            talk("Done." + hint * bool(custodian + analyst))
+            print_messages("Done." + hint * bool(custodian + analyst))
         known = people(store)
     if as_json:
         emit_json([{"name": person.name, "role": person.role} for person in known])
@@ -401,8 +401,8 @@ def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
         )
     elif verification.ok:
         sequence, digest = verification.head
-        say(f"{verification.entries} entries, all in order.\nHead: {sequence}:{digest}")
-        talk(
+        print_output(f"{verification.entries} entries, all in order.\nHead: {sequence}:{digest}")
+        print_messages(
             "Keep the head in another place: only a copy outside the ledger shows "
             "that its whole history was rewritten."
         )
@@ -445,8 +445,8 @@ def _move(source: str | Path, target: str | Path, as_json: bool, *, upgraded: bo
         emit_json(({"upgraded": True} if upgraded else {}) | dataclasses.asdict(done))
         return
     contents = f"{several(done.entries, 'entry')} and {several(done.streams, 'stream')}"
-    say(f"{'Copied' if upgraded else 'Moved'} {contents} to {after}")
-    talk(f"Use it from now on. Nothing can be charged to {before} any more.")
+    print_output(f"{'Copied' if upgraded else 'Moved'} {contents} to {after}")
+    print_messages(f"Use it from now on. Nothing can be charged to {before} any more.")
 
 
 @ledger.command()
@@ -466,8 +466,8 @@ def upgrade(old: str | Path, new: str | Path, as_json: bool) -> None:
             if as_json:
                 emit_json({"upgraded": False})
                 return
-            say(f"Nothing to do: {book.label} is in the newest format.")
-            talk(f"{new} was not written. Go on with the ledger as it is.")
+            print_output(f"Nothing to do: {book.label} is in the newest format.")
+            print_messages(f"{new} was not written. Go on with the ledger as it is.")
             return
     _move(old, new, as_json, upgraded=True)
 
@@ -476,19 +476,18 @@ def upgrade(old: str | Path, new: str | Path, as_json: bool) -> None:
 @click.option("--out", type=NewFile(), help="File to write to.  [default: stdout]")
 @ledger_option
 @json_ignored_option
-def export(out: Path | None, ledger: str | Path, as_json: bool) -> None:
+def export(out: Path | None, ledger: str | Path) -> None:
     """Write the public part of the ledger as JSON, for an auditor.
 
     It holds accounts, entries, stored answers and the published steps of streams, and no secrets.
     """
-    del as_json
     with open_ledger(ledger, create=False) as book:
         text = json.dumps(exported(book), indent=1)
     if out is None:
         click.echo(plain_json(text))
     else:
         write_bytes(out, f"{text}\n".encode())
-        talk(f"Exported: {out}")
+        print_messages(f"Exported: {out}")
 
 
 @ledger.command()
@@ -504,8 +503,8 @@ def key(ledger: str | Path, as_json: bool) -> None:
     if as_json:
         emit_json({"signer": public})
     else:
-        say(str(public))
-        talk(
+        print_output(str(public))
+        print_messages(
             "Publish it where readers trust you. "
             "They check a release by `sfumato verify RELEASE --key KEY`."
         )
@@ -571,7 +570,7 @@ def tell_if_moved(book: Book) -> None:
         # Secrets that must not be used: every charge says why, and here they are not needed.
         return
     if where is not None:
-        talk(
+        print_messages(
             f"The ledger was moved to {where}: look there, for this is how it stood then, and "
             "nothing can be charged to it any more."
         )
@@ -636,7 +635,7 @@ def account(
         accounts = book.accounts() if name is None else [book.account(name)]
     if not as_json:
         for known in accounts:
-            say(known.described(cost))
+            print_output(known.described(cost))
         return
     plain = []
     for known in accounts:

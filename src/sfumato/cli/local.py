@@ -26,13 +26,14 @@ from sfumato.cli.options import (
     QUESTION,
     Several,
     gathers,
+    json_ignored_option,
     json_option,
     option,
     plot_option,
     report_option,
     written_options,
 )
-from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.output import emit_json, print_messages, table
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.paths import NewFile, files_read, require_unread
 from sfumato.cli.publishing import page_of, picture_of
@@ -162,9 +163,11 @@ def show_clusters(
         rows.append([round(float(weight), 4), *[float(f"{number:.4g}") for number in numbers]])
     table(columns, rows, "Clusters, by share; +- is a 95% interval")
     if not decoded.evident:
-        talk("The reports do not show where clusters are: these centres are spread evenly.")
+        print_messages(
+            "The reports do not show where clusters are: these centres are spread evenly."
+        )
     if not decoded.in_model:
-        talk(
+        print_messages(
             "The reports do not look like those of that many round clusters: +- is wider for that, "
             "and its 95% is not proved."
         )
@@ -302,8 +305,8 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         emit_json(table_of_sums)
     else:
         table(list(TABLE_COLUMNS), table_of_sums.lines(), "Sums of squares, over epsilon and L")
-        talk(*table_of_sums.facts())
-    talk("These figures are not private: they were computed from true rows.", *said)
+        print_messages(*table_of_sums.facts())
+    print_messages("These figures are not private: they were computed from true rows.", *said)
 
 
 def _rehearse(
@@ -327,7 +330,7 @@ def _rehearse(
     figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
     show_clusters(decoded, domain, as_json, figures)
     best = losses["true rows"]
-    talk(
+    print_messages(
         str(mechanism),
         "Sum of squares beyond that of k-means on the true rows: "
         f"decoded {_excess(losses['reports, decoded'], best)}, "
@@ -394,11 +397,9 @@ local.add_command(simulate)
     type=click.Path(path_type=Path),
     help="File in which the device keeps the report, so that a second call prints the same one.",
 )
-@json_option
+@json_ignored_option
 @gathers(MechanismSettings)
-def perturb(
-    settings: MechanismSettings, values: tuple[str, ...], memory: Path | None, as_json: bool
-) -> None:
+def perturb(settings: MechanismSettings, values: tuple[str, ...], memory: Path | None) -> None:
     """Print one person's report, as a line of JSON. Only the report may leave the device.
 
     \b
@@ -415,7 +416,7 @@ def perturb(
     client = Client(settings.made(), domain.intervals(None), memory)
     emit_json(client.report([_number(given[name]) for name in domain]))
     if memory is None:
-        talk(
+        print_messages(
             "This report is not kept (see --memory): "
             "another call makes a second report, and costs epsilon again."
         )
@@ -492,13 +493,15 @@ def collect(
     if page is not None:
         said = page_of([_fitted(collector, domain, clusters, seed)], page)
     show_clusters(decoded, domain, as_json, figures)
-    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {guarantee.sentence()}")
+    print_messages(
+        f"{len(collector):,} reports, {collector.refused:,} refused. {guarantee.sentence()}"
+    )
     if settings.epsilon is None:
-        talk(
+        print_messages(
             f"The first report decided that reports to {label(mechanism)} were decoded: "
             "a stranger may have sent it."
         )
-    talk(*said)
+    print_messages(*said)
 
 
 def _domain_of_reports(settings: MechanismSettings, dimension: int) -> Domain:

@@ -18,7 +18,7 @@ import msgspec
 
 from sfumato.basics import MOST_DIGITS, float_of_text, kind_of, whole_of_text
 from sfumato.cli.layers import GroupedOption
-from sfumato.cli.output import talk
+from sfumato.cli.output import print_messages
 from sfumato.cli.paths import FileOrFolder, NewFile, NewFolder, Picture, SourceFile
 from sfumato.data.options import StatedOptions
 from sfumato.errors import UsageError, shown
@@ -238,8 +238,8 @@ json_option = option(
 )
 json_ignored_option = option(
     "--json",
-    "as_json",
     is_flag=True,
+    expose_value=False,
     group=OUTPUT,
     common=True,
     help="Changes nothing: the output is JSON in any case.",
@@ -398,7 +398,7 @@ def opened_to_charge(ledger: str | Path) -> Ledger:
 def _say_if_made(ledger: Path) -> None:
     """Say that a ledger is new, if the command made it."""
     if ledger.exists():
-        talk(f"The ledger {ledger} is new: it knows of nothing that was spent before.")
+        print_messages(f"The ledger {ledger} is new: it knows of nothing that was spent before.")
 
 
 # --- cost -----------------------------------------------------------------------------------------

@@ -106,13 +106,13 @@ def to_frame(release: Release) -> pa.Table:
     return release.to_frame()
 
 
-def talk(*messages: str) -> None:
+def print_messages(*messages: str) -> None:
     """Print messages for the person, on stderr."""
     for message in messages:
         click.echo(fitted(printable_lines(message), width_of(sys.stderr)), err=True)
 
 
-def say(text: str) -> None:
+def print_output(text: str) -> None:
     """Print on stdout what may be copied or read by a program: paths, plans, statements."""
     click.echo(printable_lines(text))
 
@@ -205,7 +205,7 @@ def _framed_table(
         drawn.add_row(*map(Text, texts))
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
-        talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
+        print_messages(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
 
 
 def _column_texts(column: Sequence[object], kind: Kind) -> list[str]:
@@ -252,13 +252,13 @@ def show_releases(
     _show_answers(releases, frame_of)
     receipt = releases[0].receipt
     if receipt is not None:
-        talk(
+        print_messages(
             f"Receipt: {receipt.charged} charged to account {receipt.account!r}, "
             f"entry {receipt.entry}, {receipt.moment}."
         )
         if receipt.picked:
-            talk(f"Picked: {receipt.picked}")
-    talk(charged)
+            print_messages(f"Picked: {receipt.picked}")
+    print_messages(charged)
 
 
 def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
@@ -267,9 +267,9 @@ def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
         _show_release(release, frame_of, named=len(releases) > 1)
     counted = [release.guarantee.counted for release in releases]
     # One sentence about all answers needs no subject.
-    talk(*(counted[:1] if len(set(counted)) == 1 else said_once(counted)))
+    print_messages(*(counted[:1] if len(set(counted)) == 1 else said_once(counted)))
     # The cost in a guarantee is that of each answer, not of all together.
-    talk(*_guaranteed([release.guarantee for release in releases]))
+    print_messages(*_guaranteed([release.guarantee for release in releases]))
 
 
 def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
@@ -319,10 +319,12 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
         table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
     about = f"{printable(release.heading)}: " if named else ""
     accuracy = accuracy_sentence(release) or "It states no accuracy."
-    talk(*(f"{about}{said}" for said in (*release.facts, accuracy)))
+    print_messages(*(f"{about}{said}" for said in (*release.facts, accuracy)))
     for remark in _of_bins(release):
         # Others begin with the name of a column, which is written as it is.
-        talk(f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}.")
+        print_messages(
+            f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}."
+        )
 
 
 def _of_bins(release: Release) -> list[str]:

@@ -12,7 +12,7 @@ from sfumato.basics import listed
 from sfumato.cli.options import Reading
 from sfumato.cli.parsing import parse_allocation, parse_shares
 from sfumato.cli.paths import NewFile, files_read, require_unread
-from sfumato.cli.publishing import Forms, PublishSettings, made, publish
+from sfumato.cli.publishing import Forms, PublishSettings, publish, question_of
 from sfumato.cli.question_command import Fields, Form, Wording, worded_command
 from sfumato.errors import UsageError
 from sfumato.questions.partition.release import Partition
@@ -126,7 +126,7 @@ def ask_partition(settings: PublishSettings, given: Fields) -> None:
                 f"it belongs to {', '.join(owners)}",
                 "Leave it out, or choose another method",
             )
-    publish(settings, domain, made(METHODS[method], {"axes": axes} | given), forms)
+    publish(settings, domain, question_of(METHODS[method], {"axes": axes} | given), forms)
 
 
 partition = worded_command("partition", list(METHODS.values()), PARTITION, ask_partition)

@@ -17,7 +17,7 @@ import click
 
 from sfumato.answers import Release, discover, load
 from sfumato.basics import DATABASE, is_database, is_folder, several
-from sfumato.cli.output import talk
+from sfumato.cli.output import print_messages
 from sfumato.data.addresses import Address, read
 from sfumato.data.readers.files import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
@@ -79,7 +79,9 @@ def _say_replaced(path: Path, before: dict[Path, int]) -> None:
     if replaced:
         more = len(replaced) - MOST_NAMED
         others = f" and {several(more, 'more file')}" if more > 0 else ""
-        talk(f"Replaced what was there before: {', '.join(replaced[:MOST_NAMED])}{others}")
+        print_messages(
+            f"Replaced what was there before: {', '.join(replaced[:MOST_NAMED])}{others}"
+        )
 
 
 class NewFile(_Target):

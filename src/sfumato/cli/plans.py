@@ -37,15 +37,22 @@ from sfumato.cli.options import (
     report_option,
     written_options,
 )
-from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk, writes_file
+from sfumato.cli.output import (
+    emit_json,
+    print_messages,
+    prose,
+    scanning,
+    show_releases,
+    writes_file,
+)
 from sfumato.cli.paths import SourceFile, files_read, require_unread
 from sfumato.cli.publishing import (
     AnswerFiles,
     Forms,
     TableSettings,
+    after_payment,
     day_of,
     page_of,
-    paid,
     remaining_of,
 )
 from sfumato.data.addresses import server_of
@@ -192,20 +199,20 @@ def release(
                 rho=spec.release.rho,
             )
             remaining = remaining_of(publisher)
-    with paid():
+    with after_payment():
         said = files.write(releases, Forms()) + page_of(releases, page)
     spent = "Paid."
     if releases[0].replayed:
         spent = f"Nothing was spent: these are the stored answers{day_of(releases[0])}."
     show_releases(releases, as_json=as_json, charged=f"{spent} {remaining}.")
-    talk(*said)
+    print_messages(*said)
 
 
 def source_of(spec: PlanFile, table: Reader | None = None) -> Source:
     """Open the source of a plan, and say before which server is asked: a stranger may name it."""
     server = server_of(spec.source.path) if table is None else None
     if server is not None:
-        talk(f"The plan reads its table from the PostgreSQL server {server}.")
+        print_messages(f"The plan reads its table from the PostgreSQL server {server}.")
     return spec.source.opened(domain_of(spec), table)
 
 

@@ -21,7 +21,7 @@ import msgspec
 from sfumato.answers import AnyQuestion, Question, Release, answer_of, tag_of
 from sfumato.basics import file_name, from_plain, is_folder, made_folder, several
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
-from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
+from sfumato.cli.output import FrameOf, print_messages, scanning, show_releases, to_frame
 from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data import Source, source
@@ -185,7 +185,7 @@ def page_of(items: Sequence[Item], page: Path | None, title: str | None = None) 
 
 
 @contextmanager
-def paid() -> Iterator[None]:
+def after_payment() -> Iterator[None]:
     """Files of answers are written here: an error in it says that what was paid for is kept."""
     try:
         yield
@@ -207,7 +207,7 @@ Q = TypeVar("Q", bound=AnyQuestion)
 R = TypeVar("R", bound=Release)
 
 
-def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
+def question_of(kind: type[Q], fields: Mapping[str, object]) -> Q:
     """Make a question of these fields, checked as the same fields of a plan are.
 
     Raises
@@ -398,7 +398,7 @@ def publish(
             progress=progress,
         )
         charged = f"{remaining_of(publisher)}."
-    with paid():
+    with after_payment():
         said = settings.files.write([answer], forms)
         said += picture_of(answer.plot, settings.plot) + forms.write_others(answer)
     if answer.replayed:
@@ -406,7 +406,7 @@ def publish(
     if costs.account == DEFAULT_ACCOUNT:
         charged += SHARED
     show_releases([answer], as_json=settings.as_json, charged=charged, frame_of=forms.frame)
-    talk(*said)
+    print_messages(*said)
     return answer
 
 

@@ -56,7 +56,7 @@ from sfumato.cli.options import (
     words_options,
 )
 from sfumato.cli.parsing import parse_bins, parse_clip, parse_widths
-from sfumato.cli.publishing import PublishSettings, made, publish
+from sfumato.cli.publishing import PublishSettings, publish, question_of
 from sfumato.domain import Axis, Domain, Interval
 from sfumato.errors import UsageError
 
@@ -246,7 +246,7 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
             named.add(value)
         fitting = settings.table.subject(domain, axis_kind)
         subject = tuple(name for name in fitting if name not in named)
-        publish(settings, domain, made(kind, given | _axis_field(kind, subject)))
+        publish(settings, domain, question_of(kind, given | _axis_field(kind, subject)))
 
     return ask
 

@@ -13,7 +13,7 @@ from typing import cast, get_args
 import click
 
 from sfumato.cli.parsing import parse_tables, parse_totals
-from sfumato.cli.publishing import Forms, PublishSettings, made, publish
+from sfumato.cli.publishing import Forms, PublishSettings, publish, question_of
 from sfumato.cli.question_command import BINS, WIDTH, Fields, Form, Wording, asking, worded_command
 from sfumato.domain import Domain, Interval, Keys
 from sfumato.errors import UsageError
@@ -176,7 +176,7 @@ def ask_persons(settings: PublishSettings, given: Fields) -> None:
                 "Give --axis for each column of the table",
             )
         given["axes"] = settings.table.subject(domain)
-    publish(settings, domain, made(Persons, given))
+    publish(settings, domain, question_of(Persons, given))
 
 
 ROUNDED = (
@@ -196,7 +196,7 @@ PUBLISHED_FORMS = Forms(
 def ask_tables(settings: PublishSettings, given: Fields) -> None:
     """Publish tables, with whole numbers if they were asked for."""
     is_published = bool(given.pop("published", False))
-    question = made(Tables, given)
+    question = question_of(Tables, given)
     domain = settings.table.domain()
     if is_published:
         question.require_published(domain)

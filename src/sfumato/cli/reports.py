@@ -17,7 +17,7 @@ from sfumato.answers import accuracy_sentence
 from sfumato.basics import UNREADABLE, from_bytes
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import DEFAULT_LEDGER, LEDGER, json_option
-from sfumato.cli.output import emit_json, prose, say, scanning, talk
+from sfumato.cli.output import emit_json, print_messages, print_output, prose, scanning
 from sfumato.cli.paths import NewFile, NewFolder, require_unread, saved
 from sfumato.errors import BudgetExceeded, DataError, UsageError, missing_file
 from sfumato.ledger import open_ledger
@@ -71,7 +71,7 @@ def report(
     if as_json:
         emit_json({"report": str(page)})
     else:
-        say(str(page))
+        print_output(str(page))
 
 
 # --- sfumato disclose -----------------------------------------------------------------------------
@@ -156,14 +156,14 @@ def disclose(
             }
         )
         return
-    say(str(written.path))
+    print_output(str(written.path))
     if written.checklist is not None:
-        say(str(written.checklist))
-    talk(f"Filled in from the releases: {written.filled} of {written.fields} fields.")
+        print_output(str(written.checklist))
+    print_messages(f"Filled in from the releases: {written.filled} of {written.fields} fields.")
     if not written.verified:
-        talk("The releases were not verified: give --ledger.")
+        print_messages("The releases were not verified: give --ledger.")
     if written.missing:
-        talk(
+        print_messages(
             "Left for you to write:",
             *(
                 f"  {place.rpartition('.')[2]}: {what.removeprefix('TODO: ')}"
@@ -290,5 +290,5 @@ def demo(out: Path, as_json: bool) -> None:
         )
         return
     accuracies = [f"{answer.heading}: {accuracy_sentence(answer)}" for answer in result.releases]
-    talk(*accuracies, f"Ledger: {result.ledger}")
-    say(f"Report: {result.report.resolve()}")
+    print_messages(*accuracies, f"Ledger: {result.ledger}")
+    print_output(f"Report: {result.report.resolve()}")

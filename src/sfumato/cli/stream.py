@@ -41,7 +41,7 @@ from sfumato.cli.options import (
     text_options,
     words_options,
 )
-from sfumato.cli.output import plain_json, talk
+from sfumato.cli.output import plain_json, print_messages
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.paths import NewFile, Picture
 from sfumato.cli.publishing import PaidSettings, picture_of
@@ -516,7 +516,6 @@ def stream(
     history: bool,
     save: Path | None,
     plot: Path | None,
-    as_json: bool,
 ) -> None:
     """Publish the running total of FILE, or of standard input: one line of JSON per step.
 
@@ -536,7 +535,6 @@ def stream(
     Each step is stored on disk before it is printed. Stopped at any point and run again, the
     command prints the new steps and no other.
     """
-    del as_json
     counter, columns = settings.counter()
     steps.require_step_column(columns, parquet=steps.is_parquet(settings.file))
     if not settings.from_stdin:
@@ -560,7 +558,7 @@ def stream(
                 _write_files(opened, save, plot)
                 raise
             said = _write_files(opened, save, plot)
-    talk(*said)
+    print_messages(*said)
 
 
 def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[str]:
@@ -600,18 +598,18 @@ def _publish_steps(
 
 def _say_what_was_published(opened: Stream, source: StreamInput, *, stopped: bool) -> None:
     if source.columns is not None and source.calendar is None:
-        talk(
+        print_messages(
             f"Not protected: which {source.columns.step} has rows at all. "
             "A calendar hides it: --from and --to, or --steps."
         )
     guarantee = opened.history().guarantee
     done = "Stopped" if stopped else "Done"
-    talk(
+    print_messages(
         f"{done} after step {opened.step:,}{_of(opened.horizon)}. {guarantee.sentence()}",
         guarantee.counted,
     )
     if stopped:
-        talk("The same command goes on from here.")
+        print_messages("The same command goes on from here.")
 
 
 class Progress:

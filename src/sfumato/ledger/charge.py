@@ -265,18 +265,20 @@ def _held(payer: Payer, settled: Settled) -> Hold:
     past, mine, seed = settled
     if mine is None:
         first = past[0]
-        stored = _hand_out(payer, first)
-        return Hold(first, stored, partial(_keep, payer, first), lambda: None)
+        stored = _hand_out_answer(payer, first)
+        return Hold(first, stored, partial(_keep_answer, payer, first), lambda: None)
     # Receipts name the reservation, also where a later entry is the lease that counts.
     first = (*past, mine)[0]
     # The charge is durable by now. If the anchor cannot be written, there is no answer yet.
     payer.note_entry()
-    return Hold(first, None, partial(_keep, payer, first), partial(_abandon, payer, mine), seed)
+    return Hold(
+        first, None, partial(_keep_answer, payer, first), partial(_abandon_lease, payer, mine), seed
+    )
 
 
-def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
+def _keep_answer(payer: Payer, first: Entry, payload: bytes) -> bytes:
     """Store an answer if there is none, and hand out what is there, in one transaction."""
-    store = partial(keep, first=first, payload=payload, secrets=payer.secrets)
+    store = partial(enter_answer, first=first, payload=payload, secrets=payer.secrets)
     kept, is_first = payer.store.writing(store)
     if is_first:
         payer.note_entry()
@@ -287,7 +289,7 @@ def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
     return kept
 
 
-def _hand_out(payer: Payer, first: Entry) -> bytes:
+def _hand_out_answer(payer: Payer, first: Entry) -> bytes:
     """Read an answer back, compare it with its entry, and enter that it is handed out."""
     past, payload = payer.store.reading(partial(sound_answer, first=first))
     if payload is None:
@@ -295,15 +297,15 @@ def _hand_out(payer: Payer, first: Entry) -> bytes:
     # Entered before the caller has the answer, so that what was seen is never more than what
     # the log says.
     if not has_entry(past, "hand"):
-        payer.store.writing(partial(hand_out, first=first))
+        payer.store.writing(partial(enter_hand, first=first))
         payer.note_entry()
     return payload
 
 
-def _abandon(payer: Payer, mine: Entry) -> None:
+def _abandon_lease(payer: Payer, mine: Entry) -> None:
     """End a lease, if it is still this process's."""
     try:
-        payer.store.writing(partial(abandon, mine=mine))
+        payer.store.writing(partial(enter_abandonment, mine=mine))
     except BaseException:
         OWN_LEASES.add_ended(mine)
         raise
@@ -544,7 +546,7 @@ def require_account(rows: PublicRows, name: str, label: str, remedy: str = OPEN_
 # --- answering, within a transaction --------------------------------------------------------------
 
 
-def keep(
+def enter_answer(
     rows: PublicRows, first: Entry, payload: bytes, secrets: Secrets | None
 ) -> tuple[bytes, bool]:
     """Store an answer if there is none: what is stored, and whether it is handed out first now.
@@ -588,7 +590,7 @@ def keep_spec(rows: PublicRows, first: Entry, spec: bytes) -> None:
         journal.store_answer(rows, journal.follow(first, "store", note=BEGUN), spec)
 
 
-def hand_out(rows: PublicRows, first: Entry) -> None:
+def enter_hand(rows: PublicRows, first: Entry) -> None:
     """Enter that an answer is handed out, if it never was."""
     if not rows.has(first.account, first.key, "hand"):
         journal.append(rows, journal.follow(first, "hand"))
@@ -605,7 +607,7 @@ def sound_answer(rows: PublicRows, first: Entry) -> tuple[list[Entry], bytes | N
     return past, None
 
 
-def abandon(rows: PublicRows, mine: Entry) -> None:
+def enter_abandonment(rows: PublicRows, mine: Entry) -> None:
     """End a lease, unless another entry followed: a late caller cannot end its successor's."""
     past = rows.of_key(mine.account, mine.key)
     if past[-1].sequence == mine.sequence:

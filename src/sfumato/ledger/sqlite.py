@@ -31,12 +31,12 @@ from sfumato.ledger.sqlite_file import (
 )
 from sfumato.ledger.store import (
     MOVED,
-    Part,
     Position,
     PublicRows,
     SecretRows,
     SecretStore,
     Store,
+    StorePart,
 )
 
 
@@ -134,7 +134,7 @@ def secrets_of(path: str | None) -> str | None:
     return None if path is None else path + SUFFIX
 
 
-class SQLitePart(Part[R]):
+class SQLitePart(StorePart[R]):
     """One part of a ledger, in a file of its own or in memory."""
 
     def __init__(self, database: Database, rows: Callable[[sqlite3.Connection], R]) -> None:

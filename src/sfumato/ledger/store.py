@@ -11,11 +11,11 @@ transaction spans both.
 
 A transaction is a function that is given the rows of one part:
 
-* `Part.writing`: what the function did is durable when this returns. If the function raises,
+* `StorePart.writing`: what the function did is durable when this returns. If the function raises,
   whatever it raises, nothing was done. Any number of threads, and of stores on the same rows,
   behave as though their functions ran one after another. The function may be called again where a
   store has to try anew.
-* `Part.reading`: one consistent view. Later transactions do not show in it.
+* `StorePart.reading`: one consistent view. Later transactions do not show in it.
 
 Rows are added, seldom changed, and never removed. Where two callers race, the rows decide, because
 they compare before they write: `PublicRows.add` takes an entry only if it is the next of the chain,
@@ -588,7 +588,7 @@ class SecretRows(NameRows):
         """What is wrong beneath the rows, as sentences."""
 
 
-class Part(ABC, Generic[R]):
+class StorePart(ABC, Generic[R]):
     """One part of a store: rows of one kind, and transactions on them."""
 
     @property
@@ -609,7 +609,7 @@ class Part(ABC, Generic[R]):
         """Close it; closing twice is harmless."""
 
 
-class SecretStore(Part[SecretRows]):
+class SecretStore(StorePart[SecretRows]):
     """The secret part of a store."""
 
     @abstractmethod
@@ -621,7 +621,7 @@ class SecretStore(Part[SecretRows]):
         self.writing(action)
 
 
-class Store(Part[PublicRows]):
+class Store(StorePart[PublicRows]):
     """The public part of a store, with the secret part beside it."""
 
     in_one = False

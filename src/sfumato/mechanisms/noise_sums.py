@@ -69,7 +69,7 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, lea
 
 # --- noise of several scales ----------------------------------------------------------------------
 
-Part: TypeAlias = "tuple[CountLaw, float]"
+WeightedLaw: TypeAlias = "tuple[CountLaw, float]"
 """A law, and the largest coefficient, at most 1, with which a draw of it enters a sum."""
 
 LARGEST_TRANSFORM = 2**24
@@ -100,7 +100,7 @@ def spread(law: CountLaw) -> float:
     return law.variance if isinstance(law, DiscreteLaplace) else float(law.sigma_squared)
 
 
-def half_widths(variances: Array, parts: Sequence[Part], alpha: float) -> Array:
+def half_widths(variances: Array, parts: Sequence[WeightedLaw], alpha: float) -> Array:
     """Half-widths of weighted sums of independent draws of several laws, by a Chernoff bound.
 
     Parameters

@@ -120,7 +120,7 @@ def _with_risk(account: Account, whole: CentralMeasure, unit: Unit) -> Account:
         account,
         together=str(whole),
         risk=belief.afterwards(whole),
-        meaning=_sentence(belief.sentence(whole, unit)),
+        meaning=_capitalised(belief.sentence(whole, unit)),
         warning=belief.warning(whole, unit),
     )
 
@@ -135,8 +135,9 @@ def _most(receipts: Sequence[Receipt]) -> str:
     return f"{most.budget} is the most that it may ever spend{then}"
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}.".replace("Anyone", "Whoever is", 1)
+def _capitalised(clause: str) -> str:
+    """Make a clause about anyone who is sure of something a sentence."""
+    return f"{clause[:1].upper()}{clause[1:]}.".replace("Anyone", "Whoever is", 1)
 
 
 def _entity(unit: Unit) -> tuple[object, ...]:

@@ -100,16 +100,22 @@ def choose(
         header_row=header_row,
     )
     named = _columns(universe, columns, file_options(written))
-    choose_one = partial(
-        _one, size=size, query=query, risk=risk, missing=missing, prior=prior, epsilons=epsilons
+    choose_for = partial(
+        _choice_of_column,
+        size=size,
+        query=query,
+        risk=risk,
+        missing=missing,
+        prior=prior,
+        epsilons=epsilons,
     )
     if named is None:
-        return choose_one(cast("ArrayLike", universe))  # which has no columns
+        return choose_for(cast("ArrayLike", universe))  # which has no columns
     if not named:
         raise UsageError(
             "an empty frame", "it has no columns of numbers", "Give at least one column of numbers"
         )
-    return Choices(tuple(choose_one(records, name) for name, records in named.items()))
+    return Choices(tuple(choose_for(records, name) for name, records in named.items()))
 
 
 def _columns(
@@ -136,7 +142,7 @@ def _columns(
     return {name: named[name] for name in wanted}
 
 
-def _one(
+def _choice_of_column(
     records: ArrayLike,
     name: str | None = None,
     *,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # --- facts ----------------------------------------------------------------------------------------
 
 
-class Part(msgspec.Struct, frozen=True):
+class WindowPart(msgspec.Struct, frozen=True):
     """One question of a window.
 
     Attributes
@@ -80,7 +80,7 @@ class Window(ExplainedStruct, frozen=True, tag="window"):
     plan : Plan
         The questions, with shares that give each what it needs: publish it at any cost within the
         window.
-    parts : tuple of Part
+    parts : tuple of WindowPart
         One a question.
     unit : Unit
     risk : Risk
@@ -105,7 +105,7 @@ class Window(ExplainedStruct, frozen=True, tag="window"):
     """
 
     plan: Plan
-    parts: tuple[Part, ...]
+    parts: tuple[WindowPart, ...]
     unit: Unit
     risk: Risk
     worlds: Worlds | int | None
@@ -264,7 +264,7 @@ def named(kind: Kind, level: Fraction, up: bool = False) -> str:
     )
 
 
-def _subject(part: Part) -> str:
+def _subject(part: WindowPart) -> str:
     if part.cells is None:
         return "every number is"
     return "the number is" if part.cells == 1 else f"all {part.cells:,} numbers are"
@@ -338,7 +338,7 @@ def _empty(window: Window) -> list[str]:
     return [*lines[:-1], lines[-1].rstrip(";.") + "."]
 
 
-def _met_alone(part: Part) -> bool:
+def _met_alone(part: WindowPart) -> bool:
     return part.each_at_ceiling is not None and part.each_at_ceiling <= part.accuracy.half_width
 
 
@@ -475,7 +475,7 @@ def _part(
     request: AccuracyRequest,
     ends: tuple[CentralMeasure, CentralMeasure],
     costs: Sequence[CentralMeasure],
-) -> Part:
+) -> WindowPart:
     def half_width(total: CentralMeasure, simultaneous: bool | None = None) -> float | None:
         try:
             return request.half_width(plan.costs(total)[i], simultaneous)
@@ -484,7 +484,7 @@ def _part(
 
     floor, ceiling = ends
     preview = request.preview(plan.costs(floor)[i])
-    return Part(
+    return WindowPart(
         question=preview.question,
         cells=preview.cells,
         accuracy=request.accuracy,

@@ -552,7 +552,7 @@ class GaussianSumQuery(ArraySums):
 
     def derive_sample_params(self, global_state: object) -> float:
         """Return the clipping norm."""
-        return _own(global_state).l2_norm_clip
+        return own_state(global_state, GaussianSumState, "a sum", "GaussianSumQuery").l2_norm_clip
 
     def preprocess_record(self, params: object, record: ArrayLike) -> Array:
         """Return the clipped record; one with a value that is not finite counts as zero."""
@@ -570,18 +570,19 @@ class GaussianSumQuery(ArraySums):
         self, sample_state: Array, global_state: object
     ) -> tuple[Array, GaussianSumState, StreamEvent]:
         """Return the noisy sum, the same state, and what to account for."""
-        own = _own(global_state)
+        own = own_state(global_state, GaussianSumState, "a sum", "GaussianSumQuery")
         shape = Spec(np.shape(sample_state))
         generator: GaussianNoiseGenerator[Array] = GaussianNoiseGenerator(own.stddev, shape)
         noise, _ = generator.next(generator.initialize())
         return np.asarray(sample_state + noise), own, StreamEvent(1)
 
 
-def _own(state: object) -> GaussianSumState:
-    if not isinstance(state, GaussianSumState):
+def own_state(state: object, kind: type[V], asked: str, query: str) -> V:
+    """Refuse a state that is not of a query's own kind."""
+    if not isinstance(state, kind):
         raise UsageError(
-            "a sum from a foreign state",
-            "it is not a state of GaussianSumQuery",
+            f"{asked} from a foreign state",
+            f"it is not a state of {query}",
             "Start from initial_global_state()",
         )
     return state

@@ -27,6 +27,7 @@ from sfumato.streaming.queries import (
     ArraySums,
     GaussianSumQuery,
     InnerQuery,
+    own_state,
     read_numbers,
     require,
 )
@@ -189,7 +190,7 @@ class TreeRangeSumQuery(ArraySums):
 
     def derive_sample_params(self, global_state: object) -> tuple[int, object]:
         """Return the arity, and what the inner query needs to clip a record."""
-        state = _own(global_state)
+        state = own_state(global_state, RangeState, "a tree", "TreeRangeSumQuery")
         return state.arity, self._inner.derive_sample_params(state.inner_query_state)
 
     def initial_sample_state(self, template: ArrayLike) -> Array:
@@ -210,7 +211,7 @@ class TreeRangeSumQuery(ArraySums):
 
         The third result is the inner query's, for the accountant.
         """
-        state = _own(global_state)
+        state = own_state(global_state, RangeState, "a tree", "TreeRangeSumQuery")
         noisy, inner, event = self._inner.get_noised_result(sample_state, state.inner_query_state)
         ends = [0]
         while ends[-1] < noisy.size:
@@ -331,16 +332,6 @@ class NoisyTree:
 
     def __repr__(self) -> str:
         return f"<NoisyTree over {self.cells} cells, arity {self.arity}, {self.law}>"
-
-
-def _own(state: object) -> RangeState:
-    if not isinstance(state, RangeState):
-        raise UsageError(
-            "a tree from a foreign state",
-            "it is not a state of TreeRangeSumQuery",
-            "Start from initial_global_state()",
-        )
-    return state
 
 
 def check_arity(arity: int) -> int:

@@ -44,7 +44,7 @@ PROOF = Proof(
 )
 
 
-class Part(NamedTuple):
+class FamilyPart(NamedTuple):
     """What one release adds to the family.
 
     Attributes
@@ -151,7 +151,7 @@ def reconcile(
 # --- what a release adds --------------------------------------------------------------------------
 
 
-def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
+def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[FamilyPart]:
     if others:
         raise UsageError(
             f"{ASKED} with {1 + len(others)} arguments",
@@ -164,22 +164,22 @@ def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
             "it makes at least two answers agree",
             "Give a list of histograms or families of tables",
         )
-    return list(map(_part, releases))
+    return list(map(_family_part, releases))
 
 
-def _part(release: Release) -> Part:
+def _family_part(release: Release) -> FamilyPart:
     """Return what a release adds to a family, and refuse one that adds nothing."""
     match release:
         case TablesRelease():
             numbers = published_arrays(release.chains.levels, release.measured, release.noisy)
-            return Part(release, release.tables, release.lattice, release.measured, numbers)
+            return FamilyPart(release, release.tables, release.lattice, release.measured, numbers)
         case HistogramRelease():
             return _part_of_histogram(release)
         case _:
             raise _unsuited(release, "it is no table of counts")
 
 
-def _part_of_histogram(release: HistogramRelease) -> Part:
+def _part_of_histogram(release: HistogramRelease) -> FamilyPart:
     law = release.noise
     if isinstance(law, TruncatedLaplace):
         raise _unsuited(release, "its noise has a bound, and that of estimates has none")
@@ -189,7 +189,7 @@ def _part_of_histogram(release: HistogramRelease) -> Part:
         raise _unsuited(release, "it counts persons, who may be in several cells")
     lattice = release.lattice
     measured = (Measurement((1,) * len(lattice.axes), law),)
-    return Part(release, (lattice.names,), lattice, measured, [release.values])
+    return FamilyPart(release, (lattice.names,), lattice, measured, [release.values])
 
 
 def _unsuited(release: Release, obstacle: str) -> UsageError:
@@ -201,7 +201,7 @@ def _unsuited(release: Release, obstacle: str) -> UsageError:
     )
 
 
-def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
+def _receipts(parts: Sequence[FamilyPart]) -> tuple[Receipt, ...]:
     """Return the receipts of everything that was paid for."""
     receipts: list[Receipt] = []
     for part in parts:
@@ -216,11 +216,11 @@ def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
 # --- what has to be the same ----------------------------------------------------------------------
 
 
-def _pair(first: Part, second: Part) -> str:
+def _pair(first: FamilyPart, second: FamilyPart) -> str:
     return f"{ASKED} of {first.release.title} and {second.release.title}"
 
 
-def _require_different(parts: Sequence[Part]) -> None:
+def _require_different(parts: Sequence[FamilyPart]) -> None:
     """Refuse an answer that is given twice: its noise would be taken for independent noise."""
     for part in parts:
         if not _receipts([part]):
@@ -232,12 +232,12 @@ def _require_different(parts: Sequence[Part]) -> None:
             )
 
 
-def _paid_places(part: Part) -> set[tuple[str, str]]:
+def _paid_places(part: FamilyPart) -> set[tuple[str, str]]:
     """Return where in its ledger each answer was paid for, which no two answers share."""
     return {(receipt.entry_hash, receipt.part) for receipt in _receipts([part])}
 
 
-def _require_same_unit(parts: Sequence[Part]) -> None:
+def _require_same_unit(parts: Sequence[FamilyPart]) -> None:
     first = parts[0]
     for other in parts[1:]:
         units = [part.release.guarantee.unit.uncalled for part in (first, other)]
@@ -258,12 +258,12 @@ def _require_same_unit(parts: Sequence[Part]) -> None:
         )
 
 
-def _is_one_plan(parts: Sequence[Part]) -> bool:
+def _is_one_plan(parts: Sequence[FamilyPart]) -> bool:
     """Whether all were paid by one charge, and so counted in one state of the data."""
     return len({receipt.entry_hash for receipt in _receipts(parts)}) == 1
 
 
-def _require_same_data(parts: Sequence[Part], same_data: bool) -> None:
+def _require_same_data(parts: Sequence[FamilyPart], same_data: bool) -> None:
     conditions = parts[0].release.guarantee.unit.conditions
     receipts = _receipts(parts)
     names = list(dict.fromkeys(receipt.data(conditions) for receipt in receipts))
@@ -282,7 +282,7 @@ def _require_same_data(parts: Sequence[Part], same_data: bool) -> None:
         )
 
 
-def _require_one_ledger(parts: Sequence[Part]) -> None:
+def _require_one_ledger(parts: Sequence[FamilyPart]) -> None:
     """Refuse answers of two ledgers: a name and a version are those of one."""
     if _are_of_two_ledgers(_receipts(parts)):
         raise UsageError(
@@ -302,7 +302,7 @@ def _are_of_two_ledgers(receipts: Sequence[Receipt]) -> bool:
     return len(signers) > 1 or len({number for number, _ in entries}) < len(entries)
 
 
-def _require_all_rows_kept(parts: Sequence[Part]) -> None:
+def _require_all_rows_kept(parts: Sequence[FamilyPart]) -> None:
     unit = parts[0].release.guarantee.unit
     if unit.person is not None:
         raise UsageError(
@@ -312,9 +312,9 @@ def _require_all_rows_kept(parts: Sequence[Part]) -> None:
         )
 
 
-def _whole_lattice(parts: Sequence[Part]) -> Lattice:
+def _whole_lattice(parts: Sequence[FamilyPart]) -> Lattice:
     """Return all axes, in the order in which they come."""
-    axes: dict[str, tuple[LatticeAxis, Part]] = {}
+    axes: dict[str, tuple[LatticeAxis, FamilyPart]] = {}
     for part in parts:
         for axis in part.lattice.axes:
             known, first = axes.setdefault(axis.name, (axis, part))
@@ -327,7 +327,7 @@ def _whole_lattice(parts: Sequence[Part]) -> Lattice:
     return Lattice(tuple(axis for axis, _ in axes.values()))
 
 
-def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
+def _require_same_rows(parts: Sequence[FamilyPart], chains: Chains) -> None:
     """Refuse an axis that drops rows from some of the tables only."""
     for axis in chains.lattice.axes:
         same = set(chains.names[chains.order([axis.name])[0]])
@@ -344,7 +344,7 @@ def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
 # --- the family -----------------------------------------------------------------------------------
 
 
-def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
+def _tables(parts: Sequence[FamilyPart]) -> tuple[tuple[str, ...], ...]:
     """Return the tables that were asked for, each once."""
     tables: dict[frozenset[str], tuple[str, ...]] = {}
     for part in parts:
@@ -353,7 +353,9 @@ def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
     return tuple(tables.values())
 
 
-def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tuple[Margin, Array]:
+def _on(
+    chains: Chains, part: FamilyPart, measured: Measurement, numbers: Array
+) -> tuple[Margin, Array]:
     """Return a measurement of one answer, and its numbers, in the order of the whole family."""
     own = Chains.of(part.lattice)
     if not measured.whole:
@@ -371,7 +373,7 @@ def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple
     return chains.margin(own.table(margin)), flat
 
 
-def _totals(parts: Sequence[Part], chains: Chains) -> tuple[KnownTable, ...]:
+def _totals(parts: Sequence[FamilyPart], chains: Chains) -> tuple[KnownTable, ...]:
     """Return the public totals of all releases."""
     nesting = chains.nesting
     totals: dict[Margin, Array] = {}
@@ -391,7 +393,7 @@ def _totals(parts: Sequence[Part], chains: Chains) -> tuple[KnownTable, ...]:
     return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in totals.items())
 
 
-def _total_cost(parts: Sequence[Part]) -> CentralMeasure:
+def _total_cost(parts: Sequence[FamilyPart]) -> CentralMeasure:
     """Return the cost of all releases, and refuse costs that do not add up to one number."""
     costs = [part.release.cost for part in parts]
     if len({isinstance(cost, ZCDP) for cost in costs}) > 1:
@@ -403,7 +405,7 @@ def _total_cost(parts: Sequence[Part]) -> CentralMeasure:
     return compose(costs)
 
 
-def _guarantee(parts: Sequence[Part]) -> Guarantee:
+def _guarantee(parts: Sequence[FamilyPart]) -> Guarantee:
     """Return what all releases promise together."""
     # All were found to protect the same unit, so the first one's stands for all.
     promises = [part.release.guarantee for part in parts]
