@@ -22,7 +22,7 @@ from sfumato.ledger.moving import migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.publishing.verifying import verify, verify_signature
-from sfumato.reports import report
+from sfumato.reports.page import report
 from support import postgres, written
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

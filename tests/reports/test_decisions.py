@@ -8,7 +8,8 @@ from questions.persons.tables import release_of
 from reports.making import Outline
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.reports import page, report
+from sfumato.reports import page
+from sfumato.reports.page import report
 
 
 def _finding():

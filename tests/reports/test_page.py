@@ -18,7 +18,8 @@ from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.partition.uniform import UniformPartitioner
-from sfumato.reports import page, report
+from sfumato.reports import page
+from sfumato.reports.page import report
 from support.workers import HANG
 
 

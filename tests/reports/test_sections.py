@@ -14,7 +14,8 @@ from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
-from sfumato.reports import page, report
+from sfumato.reports import page
+from sfumato.reports.page import report
 
 
 def test_true_counts_do_not_show():
