@@ -135,7 +135,7 @@ def _peak() -> float:
 
 def _written() -> list[int]:
     """A list to which each temporary file adds its bytes, from now on."""
-    from sfumato.data.external_partitions import ExternalPartitions
+    from sfumato.data.person_records import ExternalPartitions
 
     found: list[int] = []
     plain = ExternalPartitions.close

@@ -27,15 +27,15 @@ from data.row_choice import bounded
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder
-from sfumato.data.external_partitions import (
+from sfumato.data.hashing import KeyedHash
+from sfumato.data.person_records import (
     DEFAULT_MEMORY,
     N_PARTITIONS,
     ExternalPartitions,
     JoinedPartitions,
+    RowRecords,
     memory_limit,
 )
-from sfumato.data.hashing import KeyedHash
-from sfumato.data.person_records import RowRecords
 from sfumato.data.priorities import PersonRows
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain.domain import Domain, Interval, grid_axis
@@ -277,7 +277,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import pyarrow as pa, numpy as np
 from sfumato.data import count, source
-from sfumato.data.external_partitions import ExternalPartitions
+from sfumato.data.person_records import ExternalPartitions
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import Lattice
 domain = Domain(x=Interval(0, 1))

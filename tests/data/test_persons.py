@@ -23,7 +23,7 @@ import sfumato as sf
 from data.refusals import refused, refuses, write
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES
-from sfumato.data.external_partitions import (
+from sfumato.data.person_records import (
     N_PARTITIONS,
 )
 from sfumato.data.priorities import PersonTokens

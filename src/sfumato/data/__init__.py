@@ -13,7 +13,7 @@ Counts: ``scan.py`` counts, by ``tallies.py``, in ``packed_counts.py``.
 
 Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by ``hashing.py``;
 ``row_order.py`` orders rows by them, ``bounding.py`` bounds each person's rows,
-``person_records.py`` holds records of persons, in the partitions of ``external_partitions.py``.
+``person_records.py`` holds records of persons, in partitions in memory or in a file.
 
 ``check.py`` tells the custodian what a table would lose, by ``losses.py``; ``describe.py`` says
 what a file's schema tells; ``steps.py`` reads the steps of a stream.

@@ -26,10 +26,9 @@ from sfumato.basics import Array, agreeing, array_of, is_valid, ndarray_of, seve
 from sfumato.data.bounding import CellBounder
 from sfumato.data.cells import CellsOfColumn, cells_of
 from sfumato.data.columns import dictionary_of, numbers, values_of
-from sfumato.data.external_partitions import Records
 from sfumato.data.fields import unlisted_number
 from sfumato.data.packed_counts import PackedRows
-from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
+from sfumato.data.person_records import PersonRecords, Records, joined_by, person_numbers
 from sfumato.domain import (
     BinsAndMissing,
     EdgesAxis,

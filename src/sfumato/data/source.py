@@ -404,7 +404,7 @@ class Source:
             uses.setdefault(axis.column_name, []).append(axis)
         person = self.unit.person
         if person is not None:
-            from sfumato.data.external_partitions import memory_limit
+            from sfumato.data.person_records import memory_limit
 
             memory_limit()  # as is a bad limit
             uses.setdefault(person, []).append(None)

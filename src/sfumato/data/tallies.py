@@ -30,7 +30,6 @@ from msgspec import structs
 from sfumato.answers import Needs
 from sfumato.basics import Array
 from sfumato.data.bounding import Bounder, CellBounder, CellPriorities
-from sfumato.data.external_partitions import PARTITION_BITS, Records
 from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import (
     CellCounts,
@@ -41,7 +40,7 @@ from sfumato.data.packed_counts import (
     RowForm,
     empty_counts,
 )
-from sfumato.data.person_records import PersonNumbers, PersonRecords
+from sfumato.data.person_records import PARTITION_BITS, PersonNumbers, PersonRecords, Records
 from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import first_rows, ordered_rows
 from sfumato.domain import DROPPED, Cube
