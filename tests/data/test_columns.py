@@ -15,9 +15,8 @@ import pytest
 from data import random_tables
 from sfumato.data import count, source
 from sfumato.data.columns import Labels, decoded
-from sfumato.domain.axes import LabelIndex
 from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
-from sfumato.domain.lattice import EdgesAxis, LabelAxis, Lattice
+from sfumato.domain.lattice import EdgesAxis, LabelAxis, LabelIndex, Lattice
 
 
 def _every_step(domain: Domain) -> Lattice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sfumato.domain.axes import Label, LabelAxis
+from sfumato.domain.lattice import Label, LabelAxis
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,5 @@
 """What the rest of the package takes from this room, and the file of each name."""
 
-from .axes import KeyAxis as KeyAxis
-from .axes import Label as Label
-from .axes import LabelAxis as LabelAxis
-from .axes import LabelIndex as LabelIndex
 from .calendar import Hour as Hour
 from .calendar import Month as Month
 from .calendar import Week as Week
@@ -39,6 +35,10 @@ from .lattice import BinnedCells as BinnedCells
 from .lattice import BinsAndMissing as BinsAndMissing
 from .lattice import EdgesAxis as EdgesAxis
 from .lattice import GridAxis as GridAxis
+from .lattice import KeyAxis as KeyAxis
+from .lattice import Label as Label
+from .lattice import LabelAxis as LabelAxis
+from .lattice import LabelIndex as LabelIndex
 from .lattice import Lattice as Lattice
 from .lattice import LatticeAxis as LatticeAxis
 from .scale import NUMBERS as NUMBERS

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import msgspec
 
-from sfumato.domain.axes import Label
 from sfumato.domain.categories import Listed, check_column
+from sfumato.domain.lattice import Label
 from sfumato.domain.times import (
     FORMS,
     LABELS,

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from sfumato.basics import ExplainedStruct
-from sfumato.domain.axes import Label, LabelAxis
+from sfumato.domain.lattice import Label, LabelAxis
 from sfumato.domain.times import CalendarField
 from sfumato.errors import LONGEST_SHOWN, BoundsRequired, UsageError, shown
 

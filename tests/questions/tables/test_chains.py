@@ -15,9 +15,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.demo import cities_path
-from sfumato.domain.axes import LabelAxis
 from sfumato.domain.cube import Cube
-from sfumato.domain.lattice import Lattice
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.questions.tables import trees as uneven
 from sfumato.questions.tables.design import estimated
 from sfumato.questions.tables.levels import Chains, TreeLevels
