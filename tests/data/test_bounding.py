@@ -20,8 +20,7 @@ from sfumato import testing
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, fresh_key
-from sfumato.data.hashing import KeyedHash
-from sfumato.data.priorities import PersonTokens, chosen_by
+from sfumato.data.priorities import KeyedHash, PersonTokens, chosen_by
 from sfumato.data.row_order import CopyNumbers
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice

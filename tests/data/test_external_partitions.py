@@ -27,7 +27,6 @@ from data.row_choice import bounded
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder
-from sfumato.data.hashing import KeyedHash
 from sfumato.data.person_records import (
     DEFAULT_MEMORY,
     N_PARTITIONS,
@@ -36,7 +35,7 @@ from sfumato.data.person_records import (
     RowRecords,
     memory_limit,
 )
-from sfumato.data.priorities import PersonRows
+from sfumato.data.priorities import KeyedHash, PersonRows
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import Lattice

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.row_choice import mac, secret
-from sfumato.data.hashing import KeyedHash
+from sfumato.data.priorities import KeyedHash
 
 KEY = bytes(range(32))
 WORD = st.integers(-(2**63), 2**63 - 1)

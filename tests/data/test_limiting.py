@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.data.bounding import LimitedRows, LimitsByCell
-from sfumato.data.hashing import KeyedHash
+from sfumato.data.priorities import KeyedHash
 from sfumato.privacy.limits import Limits
 
 KEY = bytes(range(32))

@@ -12,9 +12,8 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
-from sfumato.data.hashing import KeyedHash
 from sfumato.data.person_records import PersonNumbers
-from sfumato.data.priorities import PersonRows
+from sfumato.data.priorities import KeyedHash, PersonRows
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError

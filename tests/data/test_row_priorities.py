@@ -12,16 +12,17 @@ import pytest
 from data.row_choice import person_word
 from sfumato.answers.counts import Needs, Summed
 from sfumato.data import count, source
-from sfumato.data.hashing import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.objects import parse
 from sfumato.data.priorities import (
+    KeyedHash,
     KeyWords,
     PersonIds,
     PersonTokens,
     chosen_by,
     normalized_ids,
     number_words,
+    secret_for,
 )
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.domain.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice

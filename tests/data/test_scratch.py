@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data.hashing import Scratch
+from sfumato.data.priorities import Scratch
 
 
 def test_an_array_is_used_again() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.hashing import TextHash, with_written_integers, written_decimals
+from sfumato.data.priorities import TextHash, with_written_integers, written_decimals
 
 WRITTEN = {
     "0": 0,

@@ -11,7 +11,7 @@ labels, ``fields.py`` fields of text, ``objects.py`` Python objects, ``dates.py`
 
 Counts: ``scan.py`` counts, by ``tallies.py``, in ``packed_counts.py``.
 
-Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by ``hashing.py``;
+Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by keyed hashes;
 ``row_order.py`` orders rows by them, ``bounding.py`` bounds each person's rows,
 ``person_records.py`` holds records of persons, in partitions in memory or in a file.
 

@@ -92,10 +92,9 @@ from msgspec import UNSET, structs
 
 from sfumato.answers import Needs
 from sfumato.basics import Array
-from sfumato.data.hashing import KeyedHash
 from sfumato.data.packed_counts import Cells, PackedRows, Packing, RowForm, packed_cells
 from sfumato.data.person_records import Records, RowRecords, person_numbers
-from sfumato.data.priorities import PersonRows
+from sfumato.data.priorities import KeyedHash, PersonRows
 from sfumato.data.row_order import first_rows, ordered_rows, run_starts, spread
 from sfumato.domain import DROPPED, KeyAxis, Lattice
 from sfumato.privacy import Limits, StackedNorm, Unit

@@ -31,11 +31,11 @@ import pyarrow.types as pt
 from sfumato.basics import Array, array_of, is_valid, ndarray_of, pc
 from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
 from sfumato.data.dates import is_moments, local, zoned_moments
-from sfumato.data.hashing import KeyedHash
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.packed_counts import Cells, RenumberedKeys
 from sfumato.data.priorities import (
     ChosenBy,
+    KeyedHash,
     KeyWords,
     PersonRows,
     PersonTokens,

@@ -30,7 +30,7 @@ import pyarrow.types as pt
 from sfumato.basics import Array
 from sfumato.data.dates import is_moments, of_objects
 from sfumato.data.fields import declared, unlisted_number, whole_label
-from sfumato.data.hashing import OBJECT
+from sfumato.data.priorities import OBJECT
 from sfumato.data.reader import Column, Losses
 from sfumato.domain import Label, microseconds, nanoseconds
 

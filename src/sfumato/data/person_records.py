@@ -71,9 +71,8 @@ import numpy as np
 
 from sfumato.answers import Counted, Needs
 from sfumato.basics import Array
-from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import Cells, PackedRows, Packing, RenumberedKeys, packed_cells
-from sfumato.data.priorities import PersonRows
+from sfumato.data.priorities import PersonRows, Scratch
 from sfumato.data.row_order import (
     CopyNumbers,
     OrderedRows,

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics import Array
-from sfumato.data.hashing import KeyedHash, Scratch
+from sfumato.data.priorities import KeyedHash, Scratch
 
 _ROWS_AT_ONCE = 2**15
 

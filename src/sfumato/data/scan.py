@@ -32,11 +32,10 @@ from sfumato.answers import Needs
 from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.columns import decoded
-from sfumato.data.hashing import keep_freed_arrays
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import RenumberedKeys
 from sfumato.data.person_records import PersonNumbers, PersonRecords, share_partitions
-from sfumato.data.priorities import ChosenBy, PersonRows
+from sfumato.data.priorities import ChosenBy, PersonRows, keep_freed_arrays
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
 from sfumato.data.tallies import PersonsInCells, Tally

@@ -30,7 +30,6 @@ from msgspec import structs
 from sfumato.answers import Needs
 from sfumato.basics import Array
 from sfumato.data.bounding import Bounder, CellBounder, CellPriorities
-from sfumato.data.hashing import Scratch
 from sfumato.data.packed_counts import (
     CellCounts,
     Cells,
@@ -41,7 +40,7 @@ from sfumato.data.packed_counts import (
     empty_counts,
 )
 from sfumato.data.person_records import PARTITION_BITS, PersonNumbers, PersonRecords, Records
-from sfumato.data.priorities import PersonRows
+from sfumato.data.priorities import PersonRows, Scratch
 from sfumato.data.row_order import first_rows, ordered_rows
 from sfumato.domain import DROPPED, Cube
 from sfumato.privacy import Unit

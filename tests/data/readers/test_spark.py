@@ -20,7 +20,7 @@ from data import random_tables
 from sfumato.answers.counts import Needs, Summed
 from sfumato.data import count, select_in_engine, selects, source
 from sfumato.data import packed_counts as cell_counts
-from sfumato.data.hashing import Purpose, secret_for
+from sfumato.data.priorities import Purpose, secret_for
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.readers.spark_package import NEEDED, require_package
 from sfumato.data.readers.spark_tasks import BUCKETS
