@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from sfumato.errors import UsageError
 from sfumato.privacy.composition import (
-    Sums,
+    Composition,
     curves_of,
     opened_curves,
     stated_curves,
@@ -34,7 +34,7 @@ def test_many_small_counts_last_longer_by_curves(epsilon, text, least, by_sums):
     event = Event.read(text)
     total = ApproxDP(epsilon, "1e-6", composition="curves")
     curves = stated_curves(total)
-    sums = Sums("approx", total.money)
+    sums = Composition("approx", total.money)
     answers = curves.remaining_answers(curves.start, event.money, event)
     assert least <= answers <= least + 1
     assert sums.remaining_answers(sums.start, event.money, event) == by_sums

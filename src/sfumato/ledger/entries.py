@@ -33,7 +33,6 @@ from sfumato.privacy.composition import (
     Composition,
     Curves,
     State,
-    Sums,
     curves_of,
     plus,
     stated_curves,
@@ -236,7 +235,7 @@ class Account:
     @property
     def composition(self) -> Composition:
         """How its costs add up."""
-        return curves_of(self.terms) if self.by_curves else Sums(self.rule, self.total)
+        return curves_of(self.terms) if self.by_curves else Composition(self.rule, self.total)
 
     @property
     def state(self) -> State:
@@ -306,7 +305,7 @@ class Account:
         said = f"{several(self._answers(cost), 'more answer')} at {cost}"
         if not self.by_curves or rho_spent(self) or isinstance(cost, ZCDP):
             return said
-        sums = Sums(self.rule, self.total)
+        sums = Composition(self.rule, self.total)
         by_sums = sums.remaining_answers(self.spent, charge(cost, self.rule), None)
         return f"{said} (by sums {by_sums:,})"
 
@@ -376,7 +375,7 @@ class Spender:
     @property
     def composition(self) -> Composition:
         """How their costs add up."""
-        return curves_of(self.terms) if self.terms else Sums(self.rule, self.ceiling)
+        return curves_of(self.terms) if self.terms else Composition(self.rule, self.ceiling)
 
     @property
     def state(self) -> State:

@@ -44,7 +44,7 @@ from sfumato.ledger.entries import (
     written,
 )
 from sfumato.ledger.store import Caller, PublicRows, Tip
-from sfumato.privacy.composition import State, Sums, curves_of
+from sfumato.privacy.composition import Composition, State, curves_of
 
 
 def stamp(time: datetime) -> str:
@@ -248,7 +248,7 @@ def _require_together(
     state = _state_under(rows, account, data, rule, terms)
     if state is None or others:
         raise refusals.other_ceiling(account, data, rule, ceiling)
-    composition = curves_of(terms) if terms else Sums(rule, ceiling)
+    composition = curves_of(terms) if terms else Composition(rule, ceiling)
     # In whole units, component by component: no rounding lets a last charge through.
     curve = allowed_curve(composition, state, cost, event)
     if curve is None:

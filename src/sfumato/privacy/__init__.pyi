@@ -14,7 +14,6 @@ from .belief import plain_probability as plain_probability
 from .composition import Composition as Composition
 from .composition import Curves as Curves
 from .composition import State as State
-from .composition import Sums as Sums
 from .composition import curves_of as curves_of
 from .composition import stated_curves as stated_curves
 from .curves import Event as Event

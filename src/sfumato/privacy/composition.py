@@ -14,7 +14,8 @@ by integer additions.
 * ``left(state)``: what is left, as an amount.
 * ``remaining_answers(state, money, event)``: how many more such answers fit.
 
-`Sums` has the state (first, second): amounts of its rule, as accounts of version 0.2 have.
+A `Composition` as such, by sums, has the state (first, second): amounts of its rule, as accounts of
+version 0.2 have.
 
 `Curves` has the state (epsilon, delta, rho, S_1, ..., S_n): the sums of epsilons and deltas of
 answers that have an epsilon, of the rhos of the others, and of R at each order in units of 2^-40
@@ -123,7 +124,10 @@ def plus(first: State, second: State) -> State:
 
 
 class Composition(msgspec.Struct, frozen=True):
-    """How the costs of one account add up.
+    """How the costs of one account add up: by sums, which stay within the total one by one.
+
+    It is a valid filter where costs are chosen after earlier answers (Rogers, Roth, Ullman, Vadhan
+    2016; Feldman, Zrnic 2021).
 
     Attributes
     ----------
@@ -131,6 +135,9 @@ class Composition(msgspec.Struct, frozen=True):
         The measure of its amounts: "pure", "approx" or "zcdp".
     total : tuple of two int
         In the units of the rule.
+
+    >>> Composition("pure", (10**9, 0)).fits((10**9, 0))
+    True
     """
 
     rule: str
@@ -139,7 +146,7 @@ class Composition(msgspec.Struct, frozen=True):
     @property
     def start(self) -> State:
         """The state of an account to which nothing was charged."""
-        raise NotImplementedError
+        return 0, 0
 
     def adds(self, money: Money, event: Event | None) -> State:
         """What a charge adds to the state.
@@ -151,11 +158,12 @@ class Composition(msgspec.Struct, frozen=True):
         event : Event or None
             Sums need none.
         """
-        raise NotImplementedError
+        del event
+        return money
 
     def fits(self, state: State) -> bool:
         """Whether an account may be in a state."""
-        raise NotImplementedError
+        return state[0] <= self.total[0] and state[1] <= self.total[1]
 
     def left(self, state: State) -> Money:
         """What is left, in whole units, component by component, and never below 0.
@@ -163,7 +171,7 @@ class Composition(msgspec.Struct, frozen=True):
         By curves: the largest epsilon of one more answer, and what of delta is left for answers
         that have one themselves.
         """
-        raise NotImplementedError
+        return max(self.total[0] - state[0], 0), max(self.total[1] - state[1], 0)
 
     def after(self, state: State, money: Money, event: Event | None) -> State:
         """The state after a charge."""
@@ -177,31 +185,6 @@ class Composition(msgspec.Struct, frozen=True):
             return not self.fits(tuple(s + answers * a for s, a in zip(state, added, strict=True)))
 
         return _last_that_fits(is_too_many, MOST_ANSWERS)
-
-
-class Sums(Composition, frozen=True):
-    """Amounts are added, and their sums stay within the total, component by component.
-
-    It is a valid filter where costs are chosen after earlier answers (Rogers, Roth, Ullman, Vadhan
-    2016; Feldman, Zrnic 2021).
-
-    >>> Sums("pure", (10**9, 0)).fits((10**9, 0))
-    True
-    """
-
-    @property
-    def start(self) -> State:
-        return 0, 0
-
-    def adds(self, money: Money, event: Event | None) -> State:
-        del event
-        return money
-
-    def fits(self, state: State) -> bool:
-        return state[0] <= self.total[0] and state[1] <= self.total[1]
-
-    def left(self, state: State) -> Money:
-        return max(self.total[0] - state[0], 0), max(self.total[1] - state[1], 0)
 
 
 # --- curves ---------------------------------------------------------------------------------------

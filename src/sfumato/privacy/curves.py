@@ -105,7 +105,7 @@ class Term(msgspec.Struct, frozen=True):
     @property
     def epsilon(self) -> Fraction:
         """What it counts as epsilon."""
-        raise NotImplementedError
+        return Fraction(0)
 
     @property
     def delta(self) -> Fraction:
@@ -130,10 +130,6 @@ class Zcdp(Term, frozen=True):
 
     def __post_init__(self) -> None:
         _require(0 < self.rho <= LARGEST_RHO)
-
-    @property
-    def epsilon(self) -> Fraction:
-        return Fraction(0)
 
     def divergence(self, order: Decimal) -> Decimal:
         return order * _decimal(self.rho)

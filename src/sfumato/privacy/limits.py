@@ -24,8 +24,8 @@ from typing import TypedDict
 
 import msgspec
 
-from sfumato.basics import agreeing, several
-from sfumato.errors import InternalError, UsageError, shown
+from sfumato.basics import agreeing, several, whole
+from sfumato.errors import InternalError, UsageError
 
 MOST = 10**15
 """Of any limit: more rows than any table has."""
@@ -63,12 +63,11 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     norm_in_tables: int | None = None
 
     def __post_init__(self) -> None:
-        stated = {name: getattr(self, name) for name in self.__struct_fields__}
-        for name, limit in stated.items():
-            whole = isinstance(limit, int) and not isinstance(limit, bool)
-            if limit is not None and not (whole and 1 <= limit <= MOST):
-                obstacle = "a limit is a whole number from 1 to 10^15"
-                raise UsageError(f"{name} = {shown(limit)}", obstacle, "Give a number such as 4")
+        obstacle = "a limit is a whole number from 1 to 10^15"
+        remedy = "Give a number such as 4"
+        for name, limit in self.given.items():
+            read = whole(limit, name, 1, MOST, obstacle=obstacle, remedy=remedy)
+            msgspec.structs.force_setattr(self, name, read)
         if not self.given:
             raise UsageError("limits", "none of them is given", "Leave them out, or give one")
 
@@ -129,16 +128,20 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         >>> Limits(rows_per_cell=1, cells_per_person=8).in_words()
         ['at most 1 row in a cell', 'at most 8 cells']
         """
-        phrases = []
-        if self.rows_per_cell is not None:
-            phrases.append(f"at most {several(self.rows_per_cell, 'row')} in a cell")
-        if self.cells_per_person is not None:
-            phrases.append(f"at most {several(self.cells_per_person, 'cell')}")
-        if self.norm_per_person is not None:
-            phrases.append(f"counts cut to a norm of {self.norm_per_person:,}")
-        if self.norm_in_tables is not None:
-            phrases.append(f"counts in all tables cut to a norm of {self.norm_in_tables:,}")
-        return phrases
+        return [_phrase(name, limit) for name, limit in self.given.items()]
+
+
+UNLIMITED = Limits(rows_per_cell=MOST)
+"""Limits that leave out no row of anyone."""
+
+
+def _phrase(name: str, limit: int) -> str:
+    return {
+        "rows_per_cell": f"at most {several(limit, 'row')} in a cell",
+        "cells_per_person": f"at most {several(limit, 'cell')}",
+        "norm_per_person": f"counts cut to a norm of {limit:,}",
+        "norm_in_tables": f"counts in all tables cut to a norm of {limit:,}",
+    }[name]
 
 
 def limit_in_words(name: str, limit: int, who: str) -> str:
@@ -152,19 +155,14 @@ def limit_in_words(name: str, limit: int, who: str) -> str:
     rows = f"at most {several(limit, 'row')} of each {who} {agreeing(limit, 'are')} counted"
     # A person's norm is at most their number of rows.
     kept = f"whoever has at most {limit:,} rows keeps them all"
-    match name:
-        case "rows_per_person":
-            return rows
-        case "rows_per_cell":
-            return f"{rows} in a cell"
-        case "cells_per_person":
-            return f"each {who} is counted in at most {several(limit, 'cell')}"
-        case "norm_per_person":
-            return f"the counts of each {who} are cut to a norm of {limit:,} ({kept})"
-        case "norm_in_tables":
-            return f"the counts of each {who} in all tables are cut to a norm of {limit:,} ({kept})"
-        case _:
-            raise InternalError(f"There is no limit of the name {name}.")
+    cut = f"are cut to a norm of {limit:,} ({kept})"
+    return {
+        "rows_per_person": rows,
+        "rows_per_cell": f"{rows} in a cell",
+        "cells_per_person": f"each {who} is counted in at most {several(limit, 'cell')}",
+        "norm_per_person": f"the counts of each {who} {cut}",
+        "norm_in_tables": f"the counts of each {who} in all tables {cut}",
+    }[name]
 
 
 class StatedLimits(TypedDict):

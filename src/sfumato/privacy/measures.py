@@ -48,15 +48,35 @@ LARGEST_EPSILON = 10**9
 LARGEST_RHO = 10**6
 """The largest costs that a ledger can count."""
 
+UNITS = {"epsilon": EPSILON_UNITS, "delta": DELTA_UNITS, "rho": RHO_UNITS}
+"""The amounts that accounts count, with the whole units of each to one."""
 
-class PureDP(
+
+class _Counted(
     ExplainedStruct,
     frozen=True,
-    tag="pure",
     forbid_unknown_fields=True,
     omit_defaults=True,
     repr_omit_defaults=True,
 ):
+    """A measure that an account counts, in whole units."""
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """What it amounts to, by the names of amounts."""
+        return {name: getattr(self, name) for name in UNITS if name in self.__struct_fields__}
+
+    @property
+    def money(self) -> Money:
+        """What it costs, in whole units, rounded up."""
+        first, *others = [units_up(amount, UNITS[name]) for name, amount in self.amounts.items()]
+        return first, sum(others)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {decimal(amount)}" for name, amount in self.amounts.items())
+
+
+class PureDP(_Counted, frozen=True, tag="pure"):
     """Pure epsilon-differential privacy (Dwork, McSherry, Nissim, Smith, TCC 2006).
 
     ``widens_to``, of an account's total, is as in ``ZCDP``.
@@ -74,23 +94,8 @@ class PureDP(
         )
         msgspec.structs.force_setattr(self, "widens_to", _by_curves(self.widens_to))
 
-    @property
-    def money(self) -> Money:
-        """What it costs, in whole units, rounded up."""
-        return units_up(self.epsilon, EPSILON_UNITS), 0
 
-    def __str__(self) -> str:
-        return f"epsilon = {decimal(self.epsilon)}"
-
-
-class ApproxDP(
-    ExplainedStruct,
-    frozen=True,
-    tag="approx",
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-):
+class ApproxDP(_Counted, frozen=True, tag="approx"):
     """Approximate (epsilon, delta)-differential privacy.
 
     Parameters
@@ -151,23 +156,8 @@ class ApproxDP(
             )
         msgspec.structs.force_setattr(self, "aside", aside)
 
-    @property
-    def money(self) -> Money:
-        """What it costs, in whole units, rounded up."""
-        return units_up(self.epsilon, EPSILON_UNITS), units_up(self.delta, DELTA_UNITS)
 
-    def __str__(self) -> str:
-        return f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
-
-
-class ZCDP(
-    ExplainedStruct,
-    frozen=True,
-    tag="zcdp",
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-):
+class ZCDP(_Counted, frozen=True, tag="zcdp"):
     """Zero-concentrated differential privacy, rho (Bun and Steinke, TCC 2016).
 
     Parameters
@@ -189,14 +179,6 @@ class ZCDP(
             self, "rho", _at_most(positive(self.rho, "rho"), "rho", LARGEST_RHO)
         )
         msgspec.structs.force_setattr(self, "widens_to", _by_curves(self.widens_to))
-
-    @property
-    def money(self) -> Money:
-        """What it costs, in whole units, rounded up."""
-        return units_up(self.rho, RHO_UNITS), 0
-
-    def __str__(self) -> str:
-        return f"rho = {decimal(self.rho)}"
 
 
 class MetricDP(ExplainedStruct, frozen=True, tag="metric", forbid_unknown_fields=True):
@@ -244,16 +226,8 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
 
     So what a mechanism uses never exceeds what the account was charged.
     """
-    match measure:
-        case PureDP(epsilon=epsilon):
-            return PureDP(_whole(epsilon, EPSILON_UNITS, "epsilon"))
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            return ApproxDP(
-                _whole(epsilon, EPSILON_UNITS, "epsilon"),
-                Fraction(units_down(delta, DELTA_UNITS), DELTA_UNITS),
-            )
-        case ZCDP(rho=rho):
-            return ZCDP(_whole(rho, RHO_UNITS, "rho"))
+    whole = {name: _whole(amount, name) for name, amount in measure.amounts.items()}
+    return msgspec.structs.replace(measure, **whole)
 
 
 def total_of(measure: CentralMeasure) -> Money:
@@ -398,12 +372,13 @@ def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
     return value
 
 
-def _whole(value: Fraction, units: int, name: str) -> Fraction:
-    """A number in whole units, rounded down, as a number again; less than one unit is refused."""
-    down = units_down(value, units)
-    if down == 0:
+def _whole(amount: Fraction, name: str) -> Fraction:
+    """An amount in whole units, rounded down; less than one is refused, but for a delta."""
+    units = UNITS[name]
+    down = units_down(amount, units)
+    if down == 0 and name != "delta":
         raise UsageError(
-            f"{name} = {decimal(value)}",
+            f"{name} = {decimal(amount)}",
             f"it is below the smallest unit, {1 / units:g}",
             f"Choose a larger {name}",
         )
@@ -682,15 +657,17 @@ def common_cost(costs: Sequence[Measure]) -> CommonCost | None:
         return CommonCost(first, is_rounded=False)
     if isinstance(first, MetricDP) or any(type(cost) is not type(first) for cost in costs):
         return None
-    largest = {}
-    for name in first.__struct_fields__:
-        amounts = [getattr(cost, name) for cost in costs]
-        if all(amount == amounts[0] for amount in amounts):
-            continue
-        if not all(isinstance(amount, Fraction) for amount in amounts):
-            return None
-        most = max(amounts)
-        if most - min(amounts) > most * NEARLY:
-            return None
-        largest[name] = Fraction(rounded(most, DIGITS, up=True))
-    return CommonCost(msgspec.structs.replace(first, **largest), is_rounded=True)
+    common = {
+        name: _common_amount([getattr(cost, name) for cost in costs]) for name in first.amounts
+    }
+    if None in common.values():
+        return None
+    return CommonCost(msgspec.structs.replace(first, **common), is_rounded=True)
+
+
+def _common_amount(amounts: Sequence[Fraction]) -> Fraction | None:
+    most = max(amounts)
+    least = min(amounts)
+    if most - least > most * NEARLY:
+        return None
+    return most if most == least else Fraction(rounded(most, DIGITS, up=True))

@@ -9,10 +9,10 @@ from typing import Literal, TypeGuard
 
 import msgspec
 
-from sfumato.basics import ExplainedStruct, plural, several
+from sfumato.basics import ExplainedStruct, plural, several, whole
 from sfumato.domain import Condition, in_words
 from sfumato.errors import UsageError, printable, shown
-from sfumato.privacy.limits import MOST, Limits, merged
+from sfumato.privacy.limits import MOST, UNLIMITED, Limits, merged
 
 Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = MOST
@@ -99,13 +99,15 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
                 f"it is a text of one line, of 1 to {LONGEST_NAME} characters",
                 'Write one noun, such as "rider"',
             )
-        rows: object = self.rows_per_person
-        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
-            raise UsageError(
-                f"rows_per_person = {shown(rows)}",
-                "one person has at least one row, and at most 10^15",
-                "Give a whole number such as 4",
-            )
+        rows = whole(
+            self.rows_per_person,
+            "rows_per_person",
+            1,
+            MOST_ROWS,
+            obstacle="one person has at least one row, and at most 10^15",
+            remedy="Give a whole number such as 4",
+        )
+        msgspec.structs.force_setattr(self, "rows_per_person", rows)
         squared_factor(self.neighbours)  # refuses an unknown relation
         if self.person is None and (self.by_cell or self.period is not msgspec.UNSET):
             raise UsageError(
@@ -118,6 +120,10 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     def by_cell(self) -> bool:
         """Whether there are limits that hold on the counted cells alone, and on no coarser ones."""
         return self.limits is not msgspec.UNSET
+
+    @property
+    def _limits(self) -> Limits:
+        return UNLIMITED if self.limits is msgspec.UNSET else self.limits
 
     @property
     def person_columns(self) -> tuple[str, ...]:
@@ -134,8 +140,6 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     @property
     def uncalled(self) -> Unit:
         """The same unit without a name for its persons: what is charged, and compared."""
-        if self.person_called is msgspec.UNSET:
-            return self
         return msgspec.structs.replace(self, person_called=msgspec.UNSET)
 
     @property
@@ -179,7 +183,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             return {"cells_per_person": self.cells_of_person}
         if self.rows_per_person == MOST_ROWS or self._rows_follow_from_norm:
             return given
-        implied = None if self.limits is msgspec.UNSET else self.limits.rows
+        implied = self._limits.rows
         if implied is not None and implied <= self.rows_per_person:
             return given
         return {"rows_per_person": self.rows_per_person} | given
@@ -190,17 +194,13 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
 
         Rows in cells of their own have the least norm: the root of their number.
         """
-        if self.limits is msgspec.UNSET:
-            return False
-        norm = self.limits.norm_per_person or self.limits.norm_in_tables
+        norm = self._limits.norm_per_person or self._limits.norm_in_tables
         return norm is not None and self.rows_per_person == norm**2
 
     @property
     def rows_counted(self) -> int:
         """How many rows of one person are counted at most."""
-        if self.limits is msgspec.UNSET:
-            return self.rows_per_person
-        return self.limits.rows_counted(self.rows_per_person)
+        return self._limits.rows_counted(self.rows_per_person)
 
     @property
     def counts_l1(self) -> int:
@@ -221,9 +221,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     @property
     def largest_cell(self) -> int:
         """How far one person moves any one count."""
-        if self.limits is msgspec.UNSET:
-            return self.rows_per_person
-        return self.limits.largest_cell(self.rows_per_person)
+        return self._limits.largest_cell(self.rows_per_person)
 
     @property
     def protects(self) -> str:
@@ -257,24 +255,19 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         The rows of one cell may all point the same way, so their sum is at most their number times
         ``row`` long; over the cells these lengths have the norm of the person's counts.
         """
-        squared = self.rows_per_person**2
-        if self.limits is not msgspec.UNSET:
-            squared = self.limits.squared_norm(self.rows_per_person)
+        squared = self._limits.squared_norm(self.rows_per_person)
         return squared * row**2 * squared_factor(self.neighbours, signed)
 
     @property
     def counts_persons(self) -> bool:
         """Whether each person is counted at most once in a cell: counts of rows count persons."""
-        if self.limits is msgspec.UNSET or self.limits.rows_per_cell != 1:
-            return False
-        return self.limits.cells_per_person == self.rows_per_person
+        limits = self._limits
+        return limits.rows_per_cell == 1 and limits.cells_per_person == self.rows_per_person
 
     @property
     def cells_of_person(self) -> int:
         """In how many cells a person is counted at most where persons are counted."""
-        if self.limits is msgspec.UNSET or self.limits.cells_per_person is None:
-            return self.rows_per_person
-        return self.limits.cells_per_person
+        return self._limits.cells_per_person or self.rows_per_person
 
     def counting_persons(self, cells: int) -> Unit:
         """The unit of tables that count each person once a cell, in at most ``cells`` cells."""

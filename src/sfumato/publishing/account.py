@@ -24,9 +24,9 @@ from sfumato.ledger.entries import rho_spent, spent_in_words
 from sfumato.privacy import (
     KINDS,
     CentralMeasure,
+    Composition,
     Event,
     Money,
-    Sums,
     charge,
     curves_of,
     in_measure,
@@ -219,7 +219,7 @@ class PublisherAccount:
         said = f"account {self.name!r} can pay {number:,} such answers"
         if event.rho or rho_spent(account):
             return said
-        sums = Sums(account.rule, account.total)
+        sums = Composition(account.rule, account.total)
         by_sums = sums.remaining_answers(account.spent, event.money, event)
         return f"{said} (by sums {by_sums:,})"
 

@@ -19,7 +19,15 @@ from msgspec import UNSET, UnsetType
 
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
 from sfumato.answers import LONGEST, AnyQuestion, Kind, Needs, Question, Within
-from sfumato.basics import Exactly, ExplainedStruct, GivenNumbers, fraction, positive, require_plan
+from sfumato.basics import (
+    Exactly,
+    ExplainedStruct,
+    GivenNumbers,
+    fraction,
+    positive,
+    require_plan,
+    whole,
+)
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
 from sfumato.errors import UsageError, nearest, printable, require_word, shown
 from sfumato.privacy import (
@@ -50,6 +58,7 @@ PlanNoise: TypeAlias = Literal["laplace", "gaussian"]
 
 T = TypeVar("T")
 G = TypeVar("G")
+W_co = TypeVar("W_co", covariant=True)
 
 Reader: TypeAlias = Callable[[object, Sequence[AnyQuestion]], object]
 """Reads an option of a plan of some questions, or refuses it."""
@@ -64,14 +73,11 @@ if TYPE_CHECKING:
     # have to have exactly this type of keys: a dict of histograms would be refused.
     Wanted: TypeAlias = Within | Exactly | None
 
-    class WantedByQuestion(Protocol):
-        def items(self) -> Iterable[tuple[AnyQuestion | str, Wanted]]: ...
+    class ByQuestion(Protocol[W_co]):
+        def items(self) -> Iterable[tuple[AnyQuestion | str, W_co]]: ...
 
-    class WeightsByQuestion(Protocol):
-        def items(self) -> Iterable[tuple[AnyQuestion | str, Exactly]]: ...
-
-    GivenAccuracies: TypeAlias = WantedByQuestion | Sequence[Wanted] | Wanted
-    GivenWeights: TypeAlias = WeightsByQuestion | Sequence[Exactly | None]
+    GivenAccuracies: TypeAlias = ByQuestion[Wanted] | Sequence[Wanted] | Wanted
+    GivenWeights: TypeAlias = ByQuestion[Exactly] | Sequence[Exactly | None]
 else:
     GivenAccuracies = Accuracies
     GivenWeights = Weights
@@ -129,15 +135,10 @@ MOST_ROWS = 10**15  # of a guess
 
 def check_rows(rows: object) -> object:
     """Return a guess of the number of rows, or refuse what is none."""
+    obstacle = "your guess of the number of rows is a whole number from 0 to 10^15"
     if rows is None:
-        return rows
-    if isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows <= MOST_ROWS:
-        return rows
-    raise UsageError(
-        "rows",
-        "your guess of the number of rows is a whole number from 0 to 10^15",
-        "Write rows=100_000",
-    )
+        return None
+    return whole(rows, "rows", 0, MOST_ROWS, obstacle=obstacle, remedy="Write rows=100_000")
 
 
 def _within(given: object) -> Within | None:
