@@ -63,3 +63,4 @@ from .release import family_accuracy as family_accuracy
 from .release import marked as marked
 from .release import said_once as said_once
 from .release import which_answers as which_answers
+from .release import with_receipt as with_receipt

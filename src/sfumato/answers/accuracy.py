@@ -179,13 +179,9 @@ _KINDS = {
 
 def kind_of(cost: CentralMeasure) -> Kind:
     """The measure of a cost."""
-    match cost:
-        case ZCDP():
-            return _KINDS["zcdp"]
-        case ApproxDP(delta=delta):
-            return Kind.of("pure", delta)
-        case PureDP():
-            return _KINDS["pure"]
+    if isinstance(cost, ApproxDP):
+        return Kind.of("pure", cost.delta)
+    return _KINDS["zcdp" if isinstance(cost, ZCDP) else "pure"]
 
 
 def least_alone(request: AccuracyRequest, kind: Kind, start: int | None = None) -> int:

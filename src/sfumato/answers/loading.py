@@ -13,7 +13,7 @@ import msgspec
 
 from sfumato.answers import registry
 from sfumato.answers.question import Question
-from sfumato.answers.release import Release, marked
+from sfumato.answers.release import Release, marked, with_receipt
 from sfumato.basics import UNREADABLE, from_bytes, to_bytes, valid
 from sfumato.domain import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, not_saved, printable
@@ -164,12 +164,8 @@ def _release(data: bytes) -> Release:
 
 def signed_part(release: Release) -> bytes:
     """The bytes that a signature covers: the release with its signature left out."""
-    receipt = release.receipt
-    if receipt is None:
-        return to_bytes(release)
     # A signature cannot cover itself.
-    unsigned = msgspec.structs.replace(receipt, signature="")
-    return to_bytes(msgspec.structs.replace(release, receipt=unsigned))
+    return to_bytes(with_receipt(release, signature=""))
 
 
 def standing(release: Release) -> str:

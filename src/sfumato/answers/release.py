@@ -603,6 +603,14 @@ def marked(release: R, **marks: bool) -> R:
     return release
 
 
+def with_receipt(release: R, **changes: str) -> R:
+    """The same release with other words in its receipt; without a receipt as it is."""
+    if release.receipt is None:
+        return release
+    receipt = msgspec.structs.replace(release.receipt, **changes)
+    return msgspec.structs.replace(release, receipt=receipt)
+
+
 # --- what is true of several answers --------------------------------------------------------------
 
 

@@ -45,9 +45,8 @@ def _target(path: object, doing: str) -> Path:
         os.fsencode(target)
     except UnicodeEncodeError:
         obstacle = "its name holds half a character (a lone surrogate)"
-    else:
-        return target
-    raise UsageError(request, obstacle, "Give another name")
+        raise UsageError(request, obstacle, "Give another name") from None
+    return target
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writing") -> Path:
@@ -75,9 +74,8 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writ
         target.write_bytes(content)
     except OSError as error:
         reason = error.strerror or "the file cannot be written"
-    else:
-        return target
-    raise DataError(f"{doing} {target}", reason, ELSEWHERE)
+        raise DataError(f"{doing} {target}", reason, ELSEWHERE) from None
+    return target
 
 
 def is_folder(path: object) -> bool:
@@ -102,9 +100,9 @@ def made_folder(path: str | os.PathLike[str], doing: str = "saving to") -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         obstacle = error.strerror or "the folder cannot be made"
-    else:
-        return folder
-    raise DataError(f"{doing} {folder}", obstacle, "Choose a folder that can be written")
+        remedy = "Choose a folder that can be written"
+        raise DataError(f"{doing} {folder}", obstacle, remedy) from None
+    return folder
 
 
 def file_name(title: str) -> str:

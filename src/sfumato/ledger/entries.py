@@ -94,6 +94,14 @@ def written(rule: str, amount: Amount) -> str:
     return ", ".join(f"{name} = {value.normalize():f}" for name, value in values)
 
 
+def charge_in_words(rule: str, cost: Amount, rho: int) -> str:
+    """Write a cost for people; by curves with what an event costs in rho beside it."""
+    if not rho:
+        return written(rule, cost)
+    in_rho = written("zcdp", (rho, 0))
+    return f"{written(rule, cost)}, {in_rho}" if any(cost) else in_rho
+
+
 # --- filters --------------------------------------------------------------------------------------
 
 
@@ -302,12 +310,15 @@ class Account:
 
     def _more_answers(self, cost: CentralMeasure) -> str:
         """Say how many more answers at a cost are left; by curves, beside those by sums."""
-        said = f"{several(self._answers(cost), 'more answer')} at {cost}"
-        if not self.by_curves or rho_spent(self) or isinstance(cost, ZCDP):
-            return said
+        left = several(self._answers(cost), "more answer")
+        return f"{left} at {cost}{self.beside_sums(worst_event(cost))}"
+
+    def beside_sums(self, event: Event) -> str:
+        """Say how many more answers that draw an event sums would leave; "" where they cannot."""
+        if not self.by_curves or event.rho or rho_spent(self):
+            return ""
         sums = Composition(self.rule, self.total)
-        by_sums = sums.remaining_answers(self.spent, charge(cost, self.rule), None)
-        return f"{said} (by sums {by_sums:,})"
+        return f" (by sums {sums.remaining_answers(self.spent, event.money, event):,})"
 
 
 def rho_spent(payer: Account | Spender) -> int:

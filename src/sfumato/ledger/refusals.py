@@ -6,7 +6,17 @@ Each message says what was asked, what stands in the way, and what to do. None q
 from __future__ import annotations
 
 from sfumato.errors import BudgetExceeded, LedgerError, StoredElsewhere, UsageError
-from sfumato.ledger.entries import MIXED, WRITTEN, Account, Amount, Binding, Entry, Spender, written
+from sfumato.ledger.entries import (
+    MIXED,
+    WRITTEN,
+    Account,
+    Amount,
+    Binding,
+    Entry,
+    Spender,
+    charge_in_words,
+    written,
+)
 from sfumato.ledger.store import Caller
 from sfumato.privacy.composition import Composition, Curves, State
 from sfumato.privacy.curves import Event
@@ -81,7 +91,7 @@ def _over(
     rho = Event.read(event).rho_units if event else 0
     left = composition.left(state)
     return BudgetExceeded(
-        f"a charge of {_charged(composition.rule, cost, rho)} {whose}",
+        f"a charge of {charge_in_words(composition.rule, cost, rho)} {whose}",
         f"{_said_left(composition, left, cost, limit[0])}{limit[1]}",
         remedy,
         # By curves an answer in rho costs neither epsilon nor delta.
@@ -89,14 +99,6 @@ def _over(
         remaining=left,
         account=account,
     )
-
-
-def _charged(rule: str, cost: Amount, rho: int) -> str:
-    """A cost in words; by curves with what an event costs in rho beside it."""
-    if not rho:
-        return written(rule, cost)
-    in_rho = written("zcdp", (rho, 0))
-    return f"{written(rule, cost)}, {in_rho}" if any(cost) else in_rho
 
 
 def _said_left(composition: Composition, left: Amount, cost: Amount, limit: str) -> str:

@@ -51,6 +51,7 @@ from .measures import PureDP as PureDP
 from .measures import approx_to_zcdp as approx_to_zcdp
 from .measures import asked_cost as asked_cost
 from .measures import charge as charge
+from .measures import charge_together as charge_together
 from .measures import common_cost as common_cost
 from .measures import compose as compose
 from .measures import in_measure as in_measure

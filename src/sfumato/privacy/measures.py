@@ -438,6 +438,12 @@ def charge(cost: CentralMeasure, rule: str) -> Money:
             )
 
 
+def charge_together(costs: Sequence[CentralMeasure], rule: str) -> Money:
+    """What several releases cost an account together: no less than each of them promises."""
+    charges = [charge(cost, rule) for cost in costs]
+    return sum(first for first, _ in charges), sum(second for _, second in charges)
+
+
 def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:
     """Read whole units as numbers again: an epsilon, a rho, or a pair of epsilon and delta.
 

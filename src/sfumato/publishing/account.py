@@ -11,23 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from sfumato._version import __version__
-from sfumato.answers import Receipt, Release, signed_part
+from sfumato.answers import Receipt, Release, signed_part, with_receipt
 from sfumato.basics import Exactly
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms, written
 from sfumato.ledger.book import open_to_charge
-from sfumato.ledger.entries import rho_spent, spent_in_words
+from sfumato.ledger.entries import charge_in_words, spent_in_words
 from sfumato.privacy import (
     KINDS,
     CentralMeasure,
-    Composition,
     Event,
     Money,
-    charge,
+    charge_together,
     curves_of,
     in_measure,
     rule_of,
@@ -198,30 +195,21 @@ class PublisherAccount:
             return event.money
         if choice is not None:
             return choice.money(used, self.rule)
-        # Rounded up one by one: the sum is then no less than any of them promises.
-        charges = [charge(cost, self.rule) for cost in used]
-        return sum(first for first, _ in charges), sum(second for _, second in charges)
+        return charge_together(used, self.rule)
 
     def charged(self, money: Money, event: Event | None) -> str:
         """Write a charge as receipts say it."""
         if event is None or not self.by_curves:
             return written(self.rule, money)
-        in_epsilon = written(self.rule, event.money)
-        if not event.rho:
-            return in_epsilon
-        in_rho = written("zcdp", (event.rho_units, 0))
-        return f"{in_epsilon}, {in_rho}" if any(event.money) else in_rho
+        # Widened since the plan was made, an account is charged the event, and not the money.
+        return charge_in_words(self.rule, event.money, event.rho_units)
 
     def payable(self, event: Event) -> str:
         """Say how many answers that draw an event the account, which is by curves, can pay now."""
         account = self.now
         number = account.composition.remaining_answers(account.state, event.money, event)
-        said = f"account {self.name!r} can pay {number:,} such answers"
-        if event.rho or rho_spent(account):
-            return said
-        sums = Composition(account.rule, account.total)
-        by_sums = sums.remaining_answers(account.spent, event.money, event)
-        return f"{said} (by sums {by_sums:,})"
+        beside = account.beside_sums(event)
+        return f"account {self.name!r} can pay {number:,} such answers{beside}"
 
     @contextmanager
     def refusing_in_measure(self, money: Money, event: Event | None) -> Iterator[None]:
@@ -321,10 +309,7 @@ def receipt_of(
 def as_of_its_day(release: R) -> R:
     """Return a stored answer that says the day on which it was paid for."""
     receipt = release.receipt
-    if receipt is None:
-        return release
-    dated = msgspec.structs.replace(receipt, as_of=receipt.time[:10])
-    return msgspec.structs.replace(release, receipt=dated)
+    return release if receipt is None else with_receipt(release, as_of=receipt.time[:10])
 
 
 def signed(release: R, ledger: Ledger) -> R:
@@ -334,15 +319,8 @@ def signed(release: R, ledger: Ledger) -> R:
     the release has other words.
     """
     signer = ledger.signer()
-    if release.receipt is None:
-        return release
-    if signer is None:
-        if not release.receipt.signer:
-            return release
-        receipt = msgspec.structs.replace(release.receipt, signer="", signature="")
-        return msgspec.structs.replace(release, receipt=receipt)
     # The signature covers the signer's name, which therefore goes into the receipt first.
-    receipt = msgspec.structs.replace(release.receipt, signer=signer)
-    message = signed_part(msgspec.structs.replace(release, receipt=receipt))
-    receipt = msgspec.structs.replace(receipt, signature=ledger.sign(message))
-    return msgspec.structs.replace(release, receipt=receipt)
+    unsigned = with_receipt(release, signer=signer or "", signature="")
+    if signer is None or release.receipt is None:
+        return unsigned
+    return with_receipt(unsigned, signature=ledger.sign(signed_part(unsigned)))

@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -306,13 +307,14 @@ def _without_numbers(needs: Needs) -> Needs:
     return msgspec.structs.replace(needs, numbers=0, cells=cells)
 
 
+@dataclass(repr=False, eq=False)
 class ReleaseCounts:
     """The counts that one question may ask for.
 
     Every lattice is counted under the same choice of each person's rows: the privacy unit then
     holds for all counts of a release together.
 
-    Parameters
+    Attributes
     ----------
     cube : Cube
         On the lattice that the question named beforehand.
@@ -325,37 +327,31 @@ class ReleaseCounts:
         What bounds a person's counts in several tables.
     """
 
-    def __init__(
-        self,
-        cube: Cube,
-        recount: Callable[[Lattice], Cube] | None,
-        domain: Domain | None = None,
-        norm: StackedNorm | None = None,
-    ) -> None:
-        self._cube = cube
-        self._recount = recount
-        self.domain = domain
-        self.norm = norm
+    cube: Cube
+    recount: Callable[[Lattice], Cube] | None
+    domain: Domain | None = None
+    norm: StackedNorm | None = None
 
     @property
     def lattice(self) -> Lattice:
-        return self._cube.lattice
+        return self.cube.lattice
 
     def serves(self, lattice: Lattice) -> bool:
-        return self._recount is not None or lattice == self.lattice
+        return self.recount is not None or lattice == self.lattice
 
     def on(self, lattice: Lattice) -> Cube:
         if lattice == self.lattice:
-            return self._cube
-        if self._recount is None:
+            return self.cube
+        if self.recount is None:
             raise InternalError("These counts are bounded on their own lattice alone.")
-        return self._cube.on(lattice) if self._cube.serves(lattice) else self._recount(lattice)
+        return self.cube.on(lattice) if self.cube.serves(lattice) else self.recount(lattice)
 
 
+@dataclass(repr=False, eq=False)
 class EngineCounts:
     """Counts with an axis of keys, from which an engine selects: see ``SelectsKeys``.
 
-    Parameters
+    Attributes
     ----------
     lattice : Lattice
         What the question named beforehand.
@@ -367,17 +363,10 @@ class EngineCounts:
         The public axes of the table.
     """
 
-    def __init__(
-        self,
-        lattice: Lattice,
-        select: Callable[[KeyRule], ShownKeys],
-        recount: Callable[[Lattice], Cube],
-        domain: Domain,
-    ) -> None:
-        self.lattice = lattice
-        self.domain: Domain | None = domain
-        self._select = select
-        self._recount = recount
+    lattice: Lattice
+    select: Callable[[KeyRule], ShownKeys]
+    recount: Callable[[Lattice], Cube]
+    domain: Domain | None
 
     def serves(self, lattice: Lattice) -> bool:
         return lattice == self.lattice
@@ -385,7 +374,4 @@ class EngineCounts:
     def on(self, lattice: Lattice) -> Cube:
         if not self.serves(lattice):
             raise InternalError("These counts are of keys, on the lattice of their question.")
-        return self._recount(lattice)
-
-    def select(self, rule: KeyRule, /) -> ShownKeys:
-        return self._select(rule)
+        return self.recount(lattice)

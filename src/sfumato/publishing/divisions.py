@@ -53,7 +53,7 @@ from sfumato.privacy import (
     Money,
     PureDP,
     approx_to_zcdp,
-    charge,
+    charge_together,
     of_units,
     pure_epsilon,
     sum_of,
@@ -100,10 +100,10 @@ class Choice(msgspec.Struct, frozen=True):
         What is charged for several questions in rho together is charged whole.
         """
         together = self.in_rho if self.block is not None and rule != "zcdp" else ()
-        charges = [charge(cost, rule) for i, cost in enumerate(used) if i not in together]
+        charged = [cost for i, cost in enumerate(used) if i not in together]
         if together and self.block is not None:
-            charges.append(charge(self.block, rule))
-        return sum(first for first, _ in charges), sum(second for _, second in charges)
+            charged.append(self.block)
+        return charge_together(charged, rule)
 
     def event(self, events: Sequence[Event]) -> Event:
         """The event of the whole plan, from those of its questions.

@@ -197,25 +197,28 @@ def _kind(candidates: Sequence[Candidate], stated: CentralMeasure | Kind, rule: 
 
 def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
     """Refuse a noise that the cost, or the account, cannot pay for."""
-    if plan.noise is msgspec.UNSET or plan.noise is None:
-        return
-    refused = f'a plan with noise="{plan.noise}"'
-    if kind.name == "pure" and plan.noise == "gaussian":
-        raise UsageError(
-            refused, "Gaussian noise has no pure epsilon", 'Give delta="1e-6" as well, or a rho'
-        )
-    if kind.name == "zcdp" and plan.noise == "laplace":
-        raise UsageError(
-            refused,
+    for stated, unpaid, obstacle, remedy in (
+        (
+            kind.name,
+            ("pure", "gaussian"),
+            "Gaussian noise has no pure epsilon",
+            'Give delta="1e-6" as well, or a rho',
+        ),
+        (
+            kind.name,
+            ("zcdp", "laplace"),
             "a rho pays for Gaussian noise, which has the smaller error",
             "Give an epsilon, or leave noise out",
-        )
-    if rule == "pure" and plan.noise == "gaussian":
-        raise UsageError(
-            refused,
+        ),
+        (
+            rule,
+            ("pure", "gaussian"),
             "the account counts pure epsilon, and Gaussian noise has none",
             "Open an account whose budget has a delta, or a rho",
-        )
+        ),
+    ):
+        if (stated, plan.noise) == unpaid:
+            raise UsageError(f'a plan with noise="{plan.noise}"', obstacle, remedy)
 
 
 # --- picking --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Within, registry
-from sfumato.basics import from_plain, positive, probability
+from sfumato.basics import from_plain
 from sfumato.data import Source, addresses, source
 from sfumato.data.addresses import of_plan, required_of_plan
 from sfumato.data.options import StatedOptions
@@ -352,9 +352,8 @@ class AccuracySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def within(self) -> Within:
         """How accurate an answer must be."""
-        half_width = float(positive(self.half_width, "half_width"))
-        confidence = float(probability(self.confidence, "confidence"))
-        return Within(half_width, confidence, self.simultaneous)
+        # Within reads its numbers itself, whatever they are written as.
+        return Within(self.half_width, self.confidence, self.simultaneous)  # type: ignore[arg-type]
 
 
 GivenAccuracy: TypeAlias = str | int | float | AccuracySpec

@@ -159,11 +159,6 @@ def output_of(step: Step) -> Whole:
     return _OUTPUT.decode(step.output)
 
 
-def history_of(steps: StreamRecord, number: int) -> CounterRelease:
-    """Return the first steps of a stream as an unsigned release; all, if there are fewer."""
-    return history(opening_of(steps), steps.entry, steps.since(None)[:number])
-
-
 def history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRelease:
     """Return the totals of some steps as an unsigned release."""
     return CounterRelease(

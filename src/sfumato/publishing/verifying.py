@@ -14,13 +14,13 @@ from typing import Literal, get_args
 
 import msgspec
 
-from sfumato.answers import Receipt, Release, signed_part, stored_releases
+from sfumato.answers import Receipt, Release, signed_part, stored_releases, with_receipt
 from sfumato.basics import to_bytes, valid
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger
 from sfumato.privacy import counted_rows, with_person_called
 from sfumato.publishing.account import as_of_its_day
-from sfumato.publishing.stream import history_of
+from sfumato.publishing.stream import history, opening_of
 from sfumato.questions.counters.release import CounterRelease
 
 # --- is it the same? ------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     if stored is None:
         return Verdict(False, f"The ledger has no such answer under entry {number}.")
     if from_before_upgrade:
-        release = _with_new_names(release, receipt, stored)
+        release = _with_new_names(release, stored)
     # The same numbers may have been asked for in another order of their axes.
     stored = stored.arranged(release.layout)
     if receipt.as_of:
@@ -93,11 +93,7 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
 def _numbers(release: Release) -> bytes:
     """A release without its words for people, and without the signature that covers them."""
     bare = msgspec.structs.replace(release, captions=msgspec.UNSET)
-    receipt = bare.receipt
-    if receipt is not None:
-        unsigned = msgspec.structs.replace(receipt, signature="", signer="")
-        bare = msgspec.structs.replace(bare, receipt=unsigned)
-    return to_bytes(bare)
+    return to_bytes(with_receipt(bare, signature="", signer=""))
 
 
 def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledger) -> Verdict:
@@ -145,35 +141,34 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     steps = ledger.steps(receipt.entry)
     if steps is None:
         return None
-    steps_so_far = history_of(steps, len(release.outputs))
+    steps_so_far = history(
+        opening_of(steps), steps.entry, steps.since(None)[: len(release.outputs)]
+    )
     before = steps_so_far.settled.counted_by_column
     if release.guarantee.counted == before:
         guarantee = msgspec.structs.replace(steps_so_far.guarantee, counted=before)
         steps_so_far = msgspec.structs.replace(steps_so_far, guarantee=guarantee)
-    if steps_so_far.receipt is None:
-        return steps_so_far
-    mine = msgspec.structs.replace(steps_so_far.receipt, version=receipt.version)
+    steps_so_far = with_receipt(steps_so_far, version=receipt.version)
     # A history is made from the steps whenever it is asked for, so no signature of it is stored. It
     # counts only if it is valid under the ledger's own key; else the two will differ.
     signer = ledger.signer() if receipt.signer else None
     if signer == receipt.signer and valid(receipt.signer, receipt.signature, signed_part(release)):
-        mine = msgspec.structs.replace(mine, signature=receipt.signature, signer=receipt.signer)
-    return msgspec.structs.replace(steps_so_far, receipt=mine)
+        signature = {"signature": receipt.signature, "signer": receipt.signer}
+        steps_so_far = with_receipt(steps_so_far, **signature)
+    return steps_so_far
 
 
-def _with_new_names(release: Release, receipt: Receipt, stored: Release) -> Release:
+def _with_new_names(release: Release, stored: Release) -> Release:
     """Return a release of version 0.1 with what an upgrade gave it: key, digest, hash and words."""
     now = stored.receipt
     if now is None:
         return release
-    renamed = msgspec.structs.replace(
-        receipt, key=now.key, digest=now.digest, entry_hash=now.entry_hash
-    )
     guarantee = release.guarantee
     # A file of 0.1 does not say which rows are counted; so it was read in the words of today.
     if guarantee.counted == counted_rows(guarantee.unit):
         guarantee = msgspec.structs.replace(guarantee, counted=stored.guarantee.counted)
-    return msgspec.structs.replace(release, receipt=renamed, guarantee=guarantee)
+    release = with_receipt(release, key=now.key, digest=now.digest, entry_hash=now.entry_hash)
+    return msgspec.structs.replace(release, guarantee=guarantee)
 
 
 def verify_signature(release: Release, signer: str) -> Verdict:
