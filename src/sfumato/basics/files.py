@@ -45,8 +45,9 @@ def _target(path: object, doing: str) -> Path:
         os.fsencode(target)
     except UnicodeEncodeError:
         obstacle = "its name holds half a character (a lone surrogate)"
-        raise UsageError(request, obstacle, "Give another name") from None
-    return target
+    else:
+        return target
+    raise UsageError(request, obstacle, "Give another name")
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writing") -> Path:
@@ -74,8 +75,9 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writ
         target.write_bytes(content)
     except OSError as error:
         reason = error.strerror or "the file cannot be written"
-        raise DataError(f"{doing} {target}", reason, ELSEWHERE) from None
-    return target
+    else:
+        return target
+    raise DataError(f"{doing} {target}", reason, ELSEWHERE)
 
 
 def is_folder(path: object) -> bool:
@@ -100,9 +102,9 @@ def made_folder(path: str | os.PathLike[str], doing: str = "saving to") -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         obstacle = error.strerror or "the folder cannot be made"
-        remedy = "Choose a folder that can be written"
-        raise DataError(f"{doing} {folder}", obstacle, remedy) from None
-    return folder
+    else:
+        return folder
+    raise DataError(f"{doing} {folder}", obstacle, "Choose a folder that can be written")
 
 
 def file_name(title: str) -> str:

@@ -204,16 +204,15 @@ def merged(rows: int | None, limits: Limits | None) -> int:
     UsageError
         If nothing bounds the number of rows.
     """
-    implied = None if limits is None else limits.rows
-    if rows is not None:
-        return rows if implied is None else min(rows, implied)
     if limits is None:
-        return 1
-    if implied is None:
+        return 1 if rows is None else rows
+    if rows is not None:
+        return limits.rows_counted(rows)
+    if limits.rows is None:
         obstacle = "it leaves the number of a person's rows without a bound"
         remedy = "Give rows_per_person too, or both rows_per_cell and cells_per_person"
         raise UsageError(" and ".join(limits.in_words()), obstacle, remedy)
-    return implied
+    return limits.rows
 
 
 # --- several tables at once -----------------------------------------------------------------------

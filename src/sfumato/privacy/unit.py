@@ -325,17 +325,23 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _all_counted(self) -> str:
-        if self.person is None:
-            return "the rows counted"
+        return "the rows counted" if self.person is None else self._limited[1]
+
+    @property
+    def _limited(self) -> tuple[str, str]:
+        """Say what is counted of a person: behind "any one person", and as all that is counted."""
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
-            return f"all rows that name {self.anyone}"
+            return "with any number of rows", f"all rows that name {self.anyone}"
         if self.counts_persons:
-            return f"the {self.several} counted (each in at most {self._cells})"
+            once = f"counted at most once in a cell, and in at most {self._cells}"
+            return once, f"the {self.several} counted (each in at most {self._cells})"
+        further = "" if self.limits is msgspec.UNSET else ", ".join(self.limits.in_words())
         if self._rows_follow_from_norm:
-            return f"the rows counted (of each {self.who}, {self._further})"
-        return (
-            f"the rows counted (at most {self.rows_per_person:,} per {self.who}{self._and_further})"
-        )
+            return f"contributing {further}", f"the rows counted (of each {self.who}, {further})"
+        and_further = f", {further}" if further else ""
+        rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
+        per_person = f"at most {self.rows_per_person:,} per {self.who}{and_further}"
+        return f"contributing at most {rows}{and_further}", f"the rows counted ({per_person})"
 
     @property
     def _cells(self) -> str:
@@ -343,28 +349,10 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         cells = self.cells_of_person
         return "one cell" if cells == 1 else several(cells, "cell")
 
-    @property
-    def _further(self) -> str:
-        """The further limits in words; "" without any."""
-        return "" if self.limits is msgspec.UNSET else ", ".join(self.limits.in_words())
-
-    @property
-    def _and_further(self) -> str:
-        """The same as they follow the number of rows in a sentence."""
-        return f", {self._further}" if self._further else ""
-
     def __str__(self) -> str:
-        rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
-        who = f"any one {self.who} contributing at most {rows}{self._and_further}"
-        if self._rows_follow_from_norm:
-            who = f"any one {self.who} contributing {self._further}"
-        if self.rows_per_person == MOST_ROWS and not self.by_cell:
-            who = f"any one {self.who} with any number of rows"
-        if self.counts_persons:
-            who = f"any one {self.who} counted at most once in a cell, and in at most {self._cells}"
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
         of_rows = ", of rows" if self.conditions and self.by_cell else ""
-        return f"{who}{of_rows}{self.conditions}, {change}"
+        return f"any one {self.who} {self._limited[0]}{of_rows}{self.conditions}, {change}"
 
 
 def unit_within(
