@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 from benchmarks.measuring import shown
-from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding
+from sfumato.basics import from_bytes
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
