@@ -19,7 +19,7 @@ def _figure():
     return fig
 
 
-@pytest.mark.parametrize("colour", style.TEXT_COLOURS)
+@pytest.mark.parametrize("colour", [style.INK, style.MUTED, *style.SERIES])
 def test_text_colours_are_dark_enough_to_read(colour):
     assert style.contrast(colour, style.PAPER) >= 4.5
 

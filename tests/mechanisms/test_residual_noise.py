@@ -9,8 +9,9 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from sfumato.mechanisms.noise import log_eta, log_theta, most_slack, slack_of, total_rho
+from sfumato.mechanisms.noise import log_eta, log_theta, most_slack
 from sfumato.questions.tables.levels import Levels
+from support.residual_slack import slack_of, total_rho
 
 ORDERS = (1.0001, 1.01, 1.2, 2.0, 5.0)
 

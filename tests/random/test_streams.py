@@ -86,7 +86,7 @@ def test_several_streams_are_made_in_bounded_parts(monkeypatch: pytest.MonkeyPat
 def test_a_sampler_that_does_not_know_streams_is_refused() -> None:
     """It would hand bits of one stream to another one's draw."""
     with pytest.raises(InternalError, match="was given streams"):
-        discrete.uniform_below(10, 5, numbered(5))
+        discrete.integer_below(10, numbered(5))
 
 
 def test_whether_the_secret_is_private_is_passed_on() -> None:

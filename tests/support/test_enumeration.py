@@ -5,7 +5,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from sfumato.random import bernoulli_exp, uniform_below
+from sfumato.random import integer_below
 from support.enumeration import OutOfBits, ReplayBits, high_places, masses
 
 
@@ -30,16 +30,15 @@ def test_a_sampler_that_never_stops_leaves_its_mass_undecided():
 
 
 def test_a_bounded_integer_is_uniform():
-    law, undecided = masses(lambda bits: int(uniform_below(3, 1, bits)[0]), 16, high_places(2))
+    law, undecided = masses(lambda bits: integer_below(3, bits), 16, high_places(2))
     assert law[0] == law[1] == law[2]
     assert sum(law.values()) + undecided == 1
     assert undecided == Fraction(1, 4**8)
 
 
-def test_a_coin_of_probability_exp_minus_gamma():
-    law, undecided = masses(lambda bits: bernoulli_exp(Fraction(1, 2), bits), 15, high_places(3))
-    truth = mpmath.exp(-mpmath.mpf(1) / 2)
-    assert law[True] <= truth <= law[True] + undecided
+def test_a_coin_of_a_known_probability():
+    law, undecided = masses(lambda bits: integer_below(7, bits) < 3, 15, high_places(3))
+    assert law[True] <= Fraction(3, 7) <= law[True] + undecided
     assert undecided < Fraction(1, 20)
 
 

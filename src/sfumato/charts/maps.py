@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -301,7 +301,7 @@ def draw(release: Partition, ax: Axes | None, axes: Sequence[str] | None = None)
         for_people = dict(zip(release.axes, names, strict=True))
         axes = [for_people.get(name, name) for name in axes]
     if len(names) == 1 and axes in (None, list(names)):
-        return _steps(people, ax)
+        return _draw_steps(people, ax)
     if axes is None:
         return draw_map(people, ax, geography.pair_of(names))
     if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
@@ -530,14 +530,42 @@ def _map_note(release: Partition, plane: Plane, raster: Raster) -> str:
 # --- one axis -------------------------------------------------------------------------------------
 
 
-def _steps(release: Partition, ax: Axes | None) -> Axes:
-    """Counts of equal cells, or densities of unequal ones, with the two intervals as bands."""
+class Steps(NamedTuple):
+    """Counts along an axis: of each cell, or of neighbours together where there are many cells.
+
+    Attributes
+    ----------
+    edges : float64 ndarray of shape (steps + 1,)
+    counts : float64 ndarray of shape (steps,)
+    half, half_all : float64 ndarray of shape (steps,)
+        Half-widths of intervals that hold one by one, and all together.
+    n_cells : float64 ndarray of shape (steps,)
+        How many cells a step has.
+    is_even : bool
+        Whether all cells are as long as each other.
+    """
+
+    edges: Array
+    counts: Array
+    half: Array
+    half_all: Array
+    n_cells: Array
+    is_even: bool
+
+    @property
+    def divisors(self) -> Array:
+        """What counts are divided by: to means over cells, or to rows per length of the axis."""
+        return self.n_cells if self.is_even else np.diff(self.edges)
+
+
+def _steps_of(release: Partition) -> Steps:
+    """Return the steps of a release with one axis, in the order of the axis."""
     axis = release.lattice.axes[0]
     lower = _end_positions(release.lower, 0, axis)
     upper = _end_positions(release.upper, 0, axis)
     order = np.argsort(lower, kind="stable")
     edges = np.append(lower[order], upper.max())
-    values, half, half_all = (
+    counts, half, half_all = (
         np.asarray(part, dtype=float)[order]
         for part in (
             release.counts,
@@ -545,34 +573,50 @@ def _steps(release: Partition, ax: Axes | None) -> Axes:
             release.accuracy(CONFIDENCE, True),
         )
     )
-    starts = runs(len(values), MOST_STEPS)
-    notes = []
-    even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
-    terms = np.diff(np.append(starts, len(values))).astype(float)
-    if len(starts) < len(values):
-        notes.append(
-            f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours."
-        )
-        values = np.add.reduceat(values, starts)
-        half = np.asarray(release.noise.sum_half_width(terms, ALPHA))
-        half_all = np.add.reduceat(half_all, starts)
-        edges = np.append(edges[starts], edges[-1])
-    notes.append(
-        f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
+    is_even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
+    starts = runs(len(counts), MOST_STEPS)
+    n_cells = np.diff(np.append(starts, len(counts))).astype(float)
+    if len(starts) == len(counts):
+        return Steps(edges, counts, half, half_all, n_cells, is_even)
+    return Steps(
+        np.append(edges[starts], edges[-1]),
+        np.add.reduceat(counts, starts),
+        np.asarray(release.noise.sum_half_width(n_cells, ALPHA)),
+        np.add.reduceat(half_all, starts),
+        n_cells,
+        is_even,
     )
-    by = terms if even else np.diff(edges)
-    height = (300 if style.is_narrow(ax) else 380) + style.room_for(" ".join(notes), ax)
+
+
+def _note_of_steps(release: Partition, steps: Steps) -> str:
+    """Say which cells are drawn together, and what the intervals leave out."""
+    n_cells = len(release.counts)
+    note = f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
+    if len(steps.counts) == n_cells:
+        return note
+    return f"{n_cells:,} cells, drawn as means of {-(-n_cells // MOST_STEPS)} neighbours. {note}"
+
+
+def _draw_steps(release: Partition, ax: Axes | None) -> Axes:
+    """Draw counts of equal cells, or densities of unequal ones, with both intervals as bands."""
+    axis = release.lattice.axes[0]
+    steps = _steps_of(release)
+    note = _note_of_steps(release, steps)
+    height = (300 if style.is_narrow(ax) else 380) + style.room_for(note, ax)
     ax = ax or style.figure(height)[1]
-    style.steps(ax, edges, values / by, half=half / by, half_all=half_all / by)
-    style.stand_on_zero(ax, edges, "count" if even else f"rows per {_one(axis)}")
+    values = steps.counts / steps.divisors
+    half = steps.half / steps.divisors
+    style.steps(ax, steps.edges, values, half=half, half_all=steps.half_all / steps.divisors)
+    style.stand_on_zero(ax, steps.edges, "count" if steps.is_even else f"rows per {_one(axis)}")
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
     keys = style.interval_keys(len(values), True)
     if release.guarantee.unit.limits_kept:
-        at = np.unique(np.linspace(0, len(values) - 1, style.MOST_CUT_MARKS).astype(int))
-        middle = (edges[:-1] + edges[1:]) / 2
-        style.mark_cut(ax, middle[at], ((values + half_all) / by)[at])
+        marked = np.unique(np.linspace(0, len(values) - 1, style.MOST_CUT_MARKS).astype(int))
+        middle = (steps.edges[:-1] + steps.edges[1:]) / 2
+        upper_ends = (steps.counts + steps.half_all) / steps.divisors
+        style.mark_cut(ax, middle[marked], upper_ends[marked])
         keys = [*keys, style.cut_key()]
-    style.legend(ax, keys, " ".join(notes))
+    style.legend(ax, keys, note)
     return ax

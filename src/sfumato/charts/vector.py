@@ -41,7 +41,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 SEQUENTIAL = "cividis_r"  # perceptual, safe for the colour-blind; darker is more
 UNKNOWN = "#eceef1"  # where a count cannot be told from 0
 UNKNOWN_HATCH = "#b9c0ca"
-TEXT_COLOURS = (INK, MUTED, *SERIES)
 
 PIXELS = 100  # per inch: sizes of figures are given in pixels
 POINTS = 72  # per inch: coordinates of SVG are points

@@ -386,9 +386,6 @@ def exceeds(counts: Array, law: Law, limits: Array, noise: bits.Bits) -> Array:
 
 # --- residuals ------------------------------------------------------------------------------------
 
-MARGIN = 1.01
-"""By how much the slack is overestimated: far more than the rounding of doubles."""
-
 
 def log_theta(decay: float) -> float:
     """An upper bound on ln(sum of q^(j^2) over all integers j), q = exp(-decay).
@@ -422,25 +419,9 @@ def log_eta(sigma_squared: float, siblings: Sequence[int], cells: int, of_axis: 
     return cells / of_axis * math.fsum(map(log_theta, decays))
 
 
-def slack_of(bound: float) -> float:
-    """The slack h of a residual, from the bound on its ln(1 + eta): at most infinity.
-
-    >>> slack_of(1e-9) < 2.1e-9
-    True
-    """
-    if bound >= math.log(2):
-        return math.inf
-    return MARGIN * 2 * math.atanh(math.expm1(bound))
-
-
 def most_slack(rho: float, share: float) -> float:
     """How large H may be if R is at most rho (1 - share).
 
     sqrt(rho (1 - s)) + sqrt(H) is at most sqrt(rho) if sqrt(H) <= sqrt(rho) s / 2.
     """
     return rho * share**2 / 4
-
-
-def total_rho(spent: float, slack: float) -> float:
-    """The rho of residuals of R and H as above."""
-    return (math.sqrt(spent) + math.sqrt(slack)) ** 2

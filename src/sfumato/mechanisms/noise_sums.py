@@ -58,7 +58,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, overload
+from typing import NamedTuple, TypeAlias, overload
 
 import msgspec
 import numpy as np
@@ -436,37 +436,41 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     """Half-widths of sums whose largest weights are 1, by their characteristic functions."""
     points = STEPS * frequencies
     large, small = _split(parts)
-    beyond = _chernoff(small, SHARE * alpha)
-    widest = _chernoff(large, alpha)
-    # Beyond ``far`` lies a small share of alpha; a circle this long keeps it out of [-x, x].
-    far = _chernoff(large, SHARE * alpha)
-    inner = 1.1 * (widest + far) + 1e-9
-    order, share = _smoothing(SHARE * alpha, frequencies)
-    # The circle is longer than ``inner`` by twice the reach, which is a share of its length.
-    length = inner / (1 - 2 * share)
-    reach = share * length
-    angles = 2 * np.pi * np.arange(1, frequencies + 1) / length[:, None]
-    logs = np.zeros_like(angles)
-    for part in large:
-        part.add_log_transform(angles, logs)
-    coefficients = np.zeros((len(angles), points))
-    coefficients[:, 1 : frequencies + 1] = np.exp(logs) * 4 / (angles * length[:, None])
-    for part in large:
-        coefficients[:, 1 : frequencies + 1] *= part.sign(angles)
-    coefficients[:, 1 : frequencies + 1] *= (
-        np.sinc(angles * reach[:, None] / order / np.pi) ** order
-    )
-    # The mass of [-x, x] at x = 0, L / points, 2 L / points, ...
-    sines = -np.fft.rfft(coefficients, axis=1).imag
-    steps = np.arange(points // 2 + 1)
-    mass = 2 * steps / points + sines
-    is_enough = mass >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
-    at = np.argmax(is_enough, axis=1)
-    half_widths = at * length / points + reach + beyond
+    bounds = _chernoff(large, alpha)
+    smoothing = _smoothing(SHARE * alpha, frequencies)
+    # Beyond ``outside`` lies a small share of alpha. A circle this long keeps it out of [-x, x]; it
+    # is longer by twice the reach of the smoothing, which is a share of the length.
+    outside = _chernoff(large, SHARE * alpha)
+    length = (1.1 * (bounds + outside) + 1e-9) / (1 - 2 * smoothing.share)
+    reach = smoothing.share * length
+    masses = _central_masses(large, length, smoothing, frequencies)
+    is_enough = masses >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
+    ends = np.argmax(is_enough, axis=1) * length / points
+    half_widths = ends + reach + _chernoff(small, SHARE * alpha)
     # Where no point is enough, or only one beyond what Chernoff's bound says, infinity leaves the
     # choice to that bound.
-    is_inside = is_enough.any(axis=1) & (at * length / points <= widest + reach)
+    is_inside = is_enough.any(axis=1) & (ends <= bounds + reach)
     return np.where(is_inside, half_widths, np.inf)
+
+
+def _central_masses(
+    parts: list[Weighted], length: Array, smoothing: Smoothing, frequencies: int
+) -> Array:
+    """The mass of [-x, x] of smoothed sums on circles of length L, at x = 0, L / points, ..."""
+    points = STEPS * frequencies
+    angles = 2 * np.pi * np.arange(1, frequencies + 1) / length[:, None]
+    logs = np.zeros_like(angles)
+    for part in parts:
+        part.add_log_transform(angles, logs)
+    coefficients = np.zeros((len(angles), points))
+    of_angles = coefficients[:, 1 : frequencies + 1]
+    of_angles[:] = np.exp(logs) * 4 / (angles * length[:, None])
+    for part in parts:
+        of_angles *= part.sign(angles)
+    reach = smoothing.share * length
+    of_angles *= np.sinc(angles * reach[:, None] / smoothing.order / np.pi) ** smoothing.order
+    sines = -np.fft.rfft(coefficients, axis=1).imag
+    return np.asarray(2 * np.arange(points // 2 + 1) / points + sines)
 
 
 def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
@@ -483,12 +487,19 @@ def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
     return [part.kept(~mask) for part, mask in pairs], [part.kept(mask) for part, mask in pairs]
 
 
-def _smoothing(error: float, frequencies: int) -> tuple[int, float]:
+class Smoothing(NamedTuple):
     """How many uniform variables are added, and which share of the circle their sum can reach."""
+
+    order: int
+    share: float
+
+
+def _smoothing(error: float, frequencies: int) -> Smoothing:
+    """The smoothing of least reach whose error is at most this one."""
     orders = np.arange(2, 31)
     shares = orders / (2 * np.pi * frequencies) * (2 / (np.pi * orders * error)) ** (1 / orders)
     best = int(np.argmin(shares))
-    return int(orders[best]), float(shares[best])
+    return Smoothing(int(orders[best]), float(shares[best]))
 
 
 def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:

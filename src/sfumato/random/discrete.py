@@ -1,16 +1,11 @@
-"""Exact draws: discrete Laplace, discrete Gaussian, geometric, uniform, Bernoulli, and by weight.
+"""Exact draws: discrete Laplace, discrete Gaussian, uniform, and by weight.
 
 Guarantee: given uniform independent bits, each output law equals the stated law.
 Holds because
     *Laplace and Gaussian* draws come from ``inversion.Sampler``, whose module states the proof.
-    *Geometric*: a discrete Laplace draw X folded at minus one half. x and -1 - x have the weights
-    q**x and q**(x + 1), so X where X >= 0 and -1 - X elsewhere has a law proportional to q**x.
     *Uniform integers* are bits that are drawn again while they reach the bound, in fewer than two
     rounds on average.
-    *Bernoulli(exp(-gamma))* needs integers only. For gamma <= 1, the first K at which
-    Bernoulli(gamma / K) fails is odd with probability 1 - gamma + gamma**2/2! - ..., which is
-    exp(-gamma). For more, exp(-gamma) is a product of such factors.
-Source: Canonne, Kamath, Steinke 2020, Alg. 1; Ghosh, Roughgarden, Sundararajan 2009.
+Source: Canonne, Kamath, Steinke 2020; Ghosh, Roughgarden, Sundararajan 2009.
 
 Draws by weight are exact too: by exp(-x) for rational x, and by weights held as doubles. No draw
 adds an absolute error.
@@ -110,39 +105,6 @@ def gaussian(sigma_squared: Fraction, size: int, bits: Bits) -> Integers:
     return _sampler(2, *_parts(sigma_squared, "sigma_squared")).draw(_count(size), bits)
 
 
-def geometric(scale: Fraction, size: int, bits: Bits) -> Integers:
-    """Draw from the geometric law, P(x) proportional to exp(-x / scale) on 0, 1, 2, ...
-
-    Parameters and result are those of ``laplace``.
-    """
-    drawn = laplace(scale, size, bits)
-    # The sign bit, spread over the word: 0 where the draw is not negative, else all ones, so -1 -
-    # X.
-    drawn ^= drawn >> 63
-    return drawn
-
-
-def uniform_below(bound: int, size: int, bits: Bits) -> Integers:
-    """Draw integers uniformly from 0, ..., bound - 1, shape (size,); the bound is at most 2**63."""
-    if not 1 <= bound <= 2**63:
-        raise UsageError(
-            f"uniform integers below {bound}",
-            "the bound must be at least 1 and at most 2**63",
-            "Choose another bound",
-        )
-    drawn = np.zeros(_count(size), dtype=np.int64)
-    if bound == 1:
-        return drawn
-    shift = np.uint64(64 - (bound - 1).bit_length())
-    last = np.uint64(bound - 1)
-    missing = np.arange(size)
-    while missing.size:
-        words = bits.words(missing.size) >> shift
-        drawn[missing] = words.view(np.int64)
-        missing = missing[words > last]
-    return drawn
-
-
 def integer_below(bound: int, bits: Bits) -> int:
     """Draw one integer uniformly from 0, ..., bound - 1, for a bound of any size."""
     if bound < 1:
@@ -162,43 +124,6 @@ def integer_below(bound: int, bits: Bits) -> int:
         drawn >>= 64 * count - length
         if drawn < bound:
             return drawn
-
-
-def bernoulli(probability: Fraction, bits: Bits) -> bool:
-    """Return True with exactly the given rational probability."""
-    if not 0 <= probability <= 1:
-        raise UsageError(
-            f"probability = {decimal(probability)}",
-            "a probability lies between 0 and 1",
-            "Choose such a probability",
-        )
-    return integer_below(probability.denominator, bits) < probability.numerator
-
-
-def bernoulli_exp(gamma: Fraction, bits: Bits) -> bool:
-    """Return True with probability exactly exp(-gamma), for a rational gamma >= 0, in integers
-    alone.
-    """
-    if gamma < 0:
-        raise UsageError(
-            f"gamma = {decimal(gamma)}",
-            "exp(-gamma) is a probability only for gamma >= 0",
-            "Choose gamma of at least 0",
-        )
-    whole, rest = divmod(gamma, 1)
-    # One factor at a time, so that a huge gamma stops at its first failure.
-    for _ in range(int(whole)):
-        if not _bernoulli_exp_unit(Fraction(1), bits):
-            return False
-    return _bernoulli_exp_unit(rest, bits)
-
-
-def _bernoulli_exp_unit(gamma: Fraction, bits: Bits) -> bool:
-    """Do what ``bernoulli_exp`` does for gamma from 0 to 1."""
-    trials = 1
-    while bernoulli(gamma / trials, bits):
-        trials += 1
-    return trials % 2 == 1
 
 
 def choice(weights: Sequence[int], bits: Bits) -> int:

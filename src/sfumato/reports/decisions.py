@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 from sfumato.basics import rounded
 from sfumato.charts import style
@@ -19,24 +19,6 @@ from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 
 Decision: TypeAlias = Choice | Choices | Window | Recommendation | LocalTable
-
-
-@runtime_checkable
-class Finding(Protocol):
-    """One line of an audit: what a page needs of ``sfumato.audit.Finding``."""
-
-    columns: ClassVar[tuple[str, ...]]
-
-    @property
-    def failed(self) -> bool:
-        """Whether the subject exceeds its claim or could not be judged."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether it did not fail, and a fault would have been detected."""
-
-    def row(self) -> tuple[str, ...]:
-        """The line as text, in the order of ``columns``."""
 
 
 def study(item: Decision, anchor: str) -> Study:

@@ -23,8 +23,9 @@ from sfumato.local.clustering import PrivateKMeans
 from sfumato.local.table import LocalTable
 from sfumato.questions.persons import Recommendation
 from sfumato.reports import decisions, front, headings, sections
-from sfumato.reports.decisions import Decision, Finding
+from sfumato.reports.decisions import Decision
 from sfumato.reports.glances import glances
+from sfumato.reports.tables import Finding
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 

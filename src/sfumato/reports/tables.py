@@ -1,10 +1,13 @@
-"""The numbers of an answer as a table for people: short ones open, two axes across each other."""
+"""The numbers of an answer as a table for people: short ones open, two axes across each other.
+
+``Finding`` is a line of the table of an audit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from sfumato.answers import Release, first_rows, without_edges
 from sfumato.basics import cell
@@ -230,3 +233,28 @@ def _crossed_reading(statistic: str, half: str, rows: Sequence[Sequence[Cell]]) 
         meaning = "may be 0" if statistic == "count" else "is not known"
         sentence += f" A hatched {statistic} {meaning}."
     return sentence
+
+
+# --- the table of an audit ------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Finding(Protocol):
+    """One line of an audit: what reports need of ``sfumato.audit.Finding``."""
+
+    columns: ClassVar[tuple[str, ...]]
+
+    @property
+    def subject(self) -> str:
+        """The mechanism or question."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the subject exceeds its claim or could not be judged."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it did not fail, and a fault would have been detected."""
+
+    def row(self) -> tuple[str, ...]:
+        """The line as text, in the order of ``columns``."""

@@ -331,7 +331,7 @@ def choose(
     grid = None if epsilons is None else read_epsilons(epsilons)
 
     def of_column(column: Column, pick: Pick) -> Choice:
-        return _choice(column, parsed, limit, pick(prior), grid)
+        return _choice_of(column, parsed, limit, pick(prior), grid)
 
     choices = by_column(universe, size, of_column)
     if not isinstance(choices, dict):
@@ -341,22 +341,15 @@ def choose(
     )
 
 
-def _choice(
+def _choice_of(
     column: Column, query: Query, risk: float, prior: ArrayLike | None, grid: Array | None
 ) -> Choice:
+    """Choose for one column; its curves are over the epsilons of the grid, if there is one."""
     given = _one_sided(column, query)
     odds, slope = loose_parts(column, query, prior, given)
     loose = loose_epsilon(odds, slope, risk)
-    answers = None
-    scale = 0.0
-    tight = math.inf
-    try:
-        answers, scale = tight_parts(column, query, prior, given)
-    except Infeasible:
-        # There are too many worlds to count; the loose bound stands alone.
-        pass
-    else:
-        tight = tight_epsilon(answers, scale, risk)
+    answers, scale = _counted_worlds(column, query, prior, given)
+    tight = math.inf if answers is None else tight_epsilon(answers, scale, risk)
     epsilons = grid
     if epsilons is None:
         known = [level for level in (tight, loose) if math.isfinite(level)]
@@ -383,6 +376,16 @@ def _choice(
         loose_curve=tuple(loose_curve(odds, slope, epsilons).tolist()),
         largest_prior=msgspec.UNSET if prior is None else float(checked_prior(prior, column).max()),
     )
+
+
+def _counted_worlds(
+    column: Column, query: Query, prior: ArrayLike | None, sensitivity: float | None
+) -> tuple[Answers | None, float]:
+    """Return the distinct answers, and the sensitivity; None where there are too many worlds."""
+    try:
+        return tight_parts(column, query, prior, sensitivity)
+    except Infeasible:
+        return None, 0.0
 
 
 def _one_sided(column: Column, query: Query) -> float | None:

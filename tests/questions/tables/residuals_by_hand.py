@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from sfumato.mechanisms.noise import slack_of
 from sfumato.questions.tables.gaussian_design import ResidualNoise, log_etas
 from sfumato.questions.tables.levels import Levels
+from support.residual_slack import slack_of
 
 
 def flat(*sizes: int) -> tuple[Levels, ...]:

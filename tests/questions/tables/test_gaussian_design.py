@@ -16,7 +16,6 @@ from questions.tables.residuals_by_hand import (
     slack_spent,
     tables_of_one_person,
 )
-from sfumato.mechanisms.noise import total_rho
 from sfumato.questions.tables.gaussian_design import (
     Aim,
     ResidualNoise,
@@ -27,6 +26,7 @@ from sfumato.questions.tables.gaussian_design import (
 )
 from sfumato.questions.tables.levels import Levels
 from sfumato.questions.tables.residuals import Family, Measured, closure_of
+from support.residual_slack import total_rho
 
 RHOS = (Fraction(1, 50), Fraction(1, 2), Fraction(8))
 

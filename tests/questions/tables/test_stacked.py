@@ -21,11 +21,11 @@ from questions.tables.residuals_by_hand import (
 )
 from sfumato.data import count
 from sfumato.demo import flights_path
-from sfumato.mechanisms.noise import total_rho
 from sfumato.privacy.limits import StackedNorm
 from sfumato.questions.tables.gaussian_design import Aim, ResidualNoise, gaussian_design
 from sfumato.questions.tables.laplace_design import stacked_norm
 from sfumato.questions.tables.levels import Levels
+from support.residual_slack import total_rho
 
 RHOS = (Fraction(1, 50), Fraction(2))
 MOST_ROWS = 4

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from sfumato.reports.disclosure.fields import Finding, figures
+from sfumato.reports.disclosure.fields import figures
+from sfumato.reports.tables import Finding
 
 
 @dataclasses.dataclass
@@ -16,6 +17,10 @@ class Line:
     subject: str
     failed: bool = False
     ok: bool = True
+    columns = ("subject",)
+
+    def row(self) -> tuple[str, ...]:
+        return (self.subject,)
 
 
 def test_a_line_of_an_audit_is_known():

@@ -556,13 +556,13 @@ class _Nodes:
         product = np.ones(size)
         for lower in range(level + 1, len(self.blocks)):
             for direction in (1, -1):
-                self._times(product, at, lower, 1, direction, draws + 1)
+                product *= self._child_mean(at, lower, 1, direction, draws + 1)
         if level >= 0 and done < self.digits[level]:
-            self._times(product, at, level, done + 1, sign, draws + 1)
+            product *= self._child_mean(at, level, done + 1, sign, draws + 1)
         return product
 
-    def _times(self, product: Array, at: int, level: int, done: int, sign: int, draws: int) -> None:
-        """Multiply by the mean of G of one child, if it has steps within the horizon."""
+    def _child_mean(self, at: int, level: int, done: int, sign: int, draws: int) -> Array | float:
+        """Return the mean of G of one child; 1 if it has no steps within the horizon."""
         child = at + sign * self.blocks[level]
         near = child - sign * (self.blocks[level] // 2)
         far = child + sign * (
@@ -571,7 +571,7 @@ class _Nodes:
         low = min(near, far)
         high = max(near, far)
         if high < 1 or low > self.tree.horizon:
-            return
+            return 1.0
         if low >= 1 and high <= self.tree.horizon:
             key: tuple[int, ...] = (level, done, draws)
         else:
@@ -580,7 +580,7 @@ class _Nodes:
         if key not in self.known:
             inner = self._children(child, level, done, sign, draws)
             self.known[key] = self._smoothed(inner, int(self.limits[draws - 1]))
-        product *= self.known[key]
+        return self.known[key]
 
     def _smoothed(self, inner: Array, limit: int) -> Array:
         """Return the mean of G(x + Z) for abs(x) <= limit; ``inner`` is G of the child."""

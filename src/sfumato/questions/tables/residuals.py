@@ -145,10 +145,6 @@ class Family:
         precision = dict(self.precisions[kept]).get(index, 0.0)
         return 1.0 if precision == math.inf else precision / self.total_precisions[kept]
 
-    def covers(self, margin: Margin) -> bool:
-        """Whether a margin can be estimated."""
-        return all(kept in self.precisions for kept in self.estimable(margin))
-
     def paths(self, margin: Margin) -> Paths:
         """Return the way to a cell: to any, where a level has as many siblings everywhere."""
         return tuple(axis.kinds(level)[0][0] for axis, level in zip(self.axes, margin, strict=True))

@@ -29,7 +29,8 @@ from sfumato.publishing.verifying import Publication
 from sfumato.reports.disclosure import entry, fields
 from sfumato.reports.disclosure.entry import NAMES, entry_tree
 from sfumato.reports.disclosure.evidence import Evidence, gathered
-from sfumato.reports.disclosure.fields import TODO, Field, Finding, Tree, leaves, plain
+from sfumato.reports.disclosure.fields import TODO, Field, Tree, leaves, plain
+from sfumato.reports.tables import Finding
 from sfumato.risk.window import Window
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from sfumato.publishing.verifying import Publication, listed
 from sfumato.questions.persons.release import PersonsRelease
 from sfumato.reports.disclosure import fields
 from sfumato.reports.disclosure.evidence import Evidence, shortened
-from sfumato.reports.disclosure.fields import TODO, Field, Finding, Tree, figures, todo
+from sfumato.reports.disclosure.fields import TODO, Field, Tree, figures, todo
+from sfumato.reports.tables import Finding
 
 # --- how answers were computed --------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAx
 from sfumato.errors import printable
 from sfumato.questions.counters.release import CounterRelease
 from sfumato.reports.disclosure.evidence import Evidence, shortened
+from sfumato.reports.tables import Finding
 
 # --- fields ---------------------------------------------------------------------------------------
 
@@ -220,23 +221,6 @@ def accuracies(evidence: Evidence) -> list[str]:
 
 
 # --- an audit -------------------------------------------------------------------------------------
-
-
-@runtime_checkable
-class Finding(Protocol):
-    """One line of an audit: what a disclosure needs of ``sfumato.audit.Finding``."""
-
-    @property
-    def subject(self) -> str:
-        """The mechanism or question."""
-
-    @property
-    def failed(self) -> bool:
-        """Whether the subject exceeds its claim or could not be judged."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether it did not fail, and a fault would have been detected."""
 
 
 def figures(findings: Sequence[Finding]) -> str:
