@@ -9,7 +9,7 @@ Values: ``schema.py`` says what a column may hold; ``columns.py`` converts colum
 labels, ``fields.py`` fields of text, ``objects.py`` Python objects, ``dates.py`` dates and times;
 ``keys.py`` numbers keys, and ``cells.py`` finds the cells of rows.
 
-Counts: ``scan.py`` counts, by ``tallies.py``, in ``packed_counts.py``.
+Counts: ``scan.py`` counts, in ``packed_counts.py``.
 
 Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by keyed hashes;
 ``row_order.py`` orders rows by them, ``bounding.py`` bounds each person's rows,

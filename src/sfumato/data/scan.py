@@ -13,32 +13,43 @@ what is shared is handed out under a lock (``Turns``). The calling thread works 
 alone calls code of the user. If a thread fails, the others end at their next step, and the first
 error is raised in the calling thread. So does an interrupt, which Python delivers to the main
 thread: no thread outlives the call.
+
+*Tallies.* A tally serves several needs. Needs that count rows share one, so that one choice of a
+person's rows serves them all. Each is made from needs by their indices; the unit and the key say
+what of a person is counted.
 """
 
 from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers import Needs
-from sfumato.data.bounding import Bounder, CellBounder
+from sfumato.data.bounding import Bounder, CellBounder, PersonsInCells
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.columns import decoded
 from sfumato.data.keys import with_sorted_keys
-from sfumato.data.packed_counts import RenumberedKeys
+from sfumato.data.packed_counts import (
+    CellCounts,
+    Cells,
+    PackedRows,
+    Packing,
+    RenumberedKeys,
+    RowForm,
+    empty_counts,
+)
 from sfumato.data.person_records import PersonNumbers, PersonRecords, share_partitions
 from sfumato.data.priorities import ChosenBy, PersonRows, keep_freed_arrays
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
-from sfumato.data.tallies import PersonsInCells, Tally
 from sfumato.domain import DENSE_LIMIT, Cube
 from sfumato.privacy import Unit
 
@@ -418,6 +429,70 @@ class Reading:
 def _taken(types: KnownTypes, pieces: Iterable[Piece], part: ThreadPart) -> Iterator[None]:
     """Take pieces as long as there are any, chunk by chunk."""
     return map(part.add, _chunks(types, pieces, part.locator))
+
+
+# --- tallies --------------------------------------------------------------------------------------
+
+Remembered: TypeAlias = Bounder | CellBounder | PersonsInCells | PersonNumbers
+"""What remembers rows until all rows of each person were seen, and gives what is to be counted."""
+
+
+class Tally:
+    """Counts some of the needs of a scan.
+
+    Parameters
+    ----------
+    needs : mapping of int to Needs
+        By their indices.
+    records : Remembered or None
+        None: every row is counted at once.
+    """
+
+    def __init__(self, needs: Mapping[int, Needs], records: Remembered | None = None) -> None:
+        self.records = records
+        self._forms = [RowForm(need) for need in needs.values()]
+        self._counts: dict[int, CellCounts] = {
+            index: empty_counts(Packing(need.lattice), need.sums) for index, need in needs.items()
+        }
+
+    def take(self, cells: Cells, persons: PersonRows | None) -> None:
+        """Count a chunk, or remember it.
+
+        Parameters
+        ----------
+        cells : Cells
+        persons : PersonRows or None
+            Whose the rows are, where a column names the persons.
+        """
+        if self.records is None:
+            self._count([form.of(cells) for form in self._forms])
+            return
+        assert persons is not None
+        self.records.add(persons, cells)
+
+    def finish(self) -> Iterator[None]:
+        """Count what was remembered, in steps."""
+        return iter(()) if self.records is None else map(self._count, self.records.of_persons())
+
+    def _count(self, packed: PackedRows) -> None:
+        for counts, integers in zip(self._counts.values(), packed, strict=True):
+            counts.add(integers)
+
+    def merge(self, other: Tally, key_numbers: RenumberedKeys) -> None:
+        """Add what another thread counted of the same needs.
+
+        Parameters
+        ----------
+        other : Tally
+        key_numbers : mapping of KeyAxis to int64 ndarray of shape (keys,)
+            The number here of each key that the other one numbered.
+        """
+        for own, its in zip(self._counts.values(), other._counts.values(), strict=True):
+            own.merge(its, key_numbers)
+
+    def cubes(self) -> dict[int, Cube]:
+        """Give the cube of each need, by the need's index."""
+        return {index: counts.cube() for index, counts in self._counts.items()}
 
 
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
