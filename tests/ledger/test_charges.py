@@ -257,6 +257,19 @@ def test_over_the_total_on_any_component_nothing_is_written(ledger, cost):
     assert ledger.verify().ok
 
 
+def test_a_cost_in_units_of_another_measure_is_refused_where_it_is_charged(ledger):
+    """The account may have been opened meanwhile, by another process, in another measure."""
+    ledger.open_account("opened", "marbles", (1000, 0))
+    before = list(ledger.log())
+    with pytest.raises(UsageError, match="'opened' with rule 'pebbles'"):
+        ledger.reserve("opened", "key", "digest", (1, 0), "", rule="pebbles")
+    with pytest.raises(UsageError, match="'opened' with rule 'pebbles'"):
+        ledger.stream("opened", "key", "digest", (1, 0), "", spec=b"{}", state=b"0", rule="pebbles")
+    assert list(ledger.log()) == before
+    ledger.reserve("opened", "key", "digest", (1, 0), "", rule="marbles")
+    assert ledger.account("opened").spent == (1, 0)
+
+
 def test_the_same_key_with_another_digest_is_refused(ledger, release):
     release(ledger, "key")
     with pytest.raises(UsageError, match="another question"):

@@ -14,7 +14,7 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import Book, Store
 from sfumato.ledger.moving import COPIED, migrate
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.sqlite import SQLiteStore
+from sfumato.ledger.sqlite import SQLiteSecretRows, SQLiteStore
 from sfumato.ledger.store import MOVED
 from support.postgres import address, schema_of
 
@@ -207,3 +207,24 @@ def test_a_ledger_that_was_edited_stays_where_it_is(tmp_path: Path) -> None:
     store.writing(lambda rows: rows._db.execute("DELETE FROM entries WHERE sequence = 5"))
     with pytest.raises(LedgerError, match="Restore a copy that verifies"):
         migrate(SQLiteStore(tmp_path / "a.db"), SQLiteStore(tmp_path / "b.db"))
+
+
+def test_seeds_are_wiped_from_the_disk_of_a_moved_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader of the secrets keeps the log uncut: the commit itself must reach the disk."""
+    source = Reopened(STORES["SQLite in a file"], tmp_path / "source")
+    book = lived_in(source())
+    with book.reserve("trips", None, "not yet answered", (10, 0), "", seed=bytes(range(64))):
+        pass
+    synchronous: list[int] = []
+    plain = SQLiteSecretRows.wipe_seed
+
+    def wipe_seed(rows: SQLiteSecretRows, account: str, key: str) -> None:
+        synchronous.extend(level for (level,) in rows._ask("PRAGMA synchronous"))
+        plain(rows, account, key)
+
+    monkeypatch.setattr(SQLiteSecretRows, "wipe_seed", wipe_seed)
+    migrate(source(), Reopened(STORES["SQLite in a file"], tmp_path / "target")())
+    assert synchronous
+    assert min(synchronous) >= 2, "FULL, not NORMAL"

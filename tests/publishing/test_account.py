@@ -219,6 +219,30 @@ def test_an_account_opened_meanwhile_is_the_one_that_pays(tmp_path: Path) -> Non
             late.release(sf.Histogram("x"), epsilon="0.5", key="k")
 
 
+@pytest.mark.parametrize("theirs", ["rho=1", "0.5", "1,1e-6"])
+def test_an_account_opened_meanwhile_with_another_total_pays_for_nothing(
+    tmp_path: Path, theirs: str
+) -> None:
+    """An epsilon counted in units of rho would cost next to nothing."""
+    book = tmp_path / "b.db"
+    late = [
+        CommandPublisher(people(), ledger=book, account="a", budget="1", ceiling=ceiling)
+        for ceiling in (None, "1")
+    ]
+    with sf.Publisher(people(), ledger=book, account="a", budget=theirs) as early:
+        early.release(
+            sf.Histogram("x"), **({"rho": "0.1"} if "rho" in theirs else {"epsilon": ".1"})
+        )
+        before = list(early.ledger.log())
+        for publisher in late:
+            with pytest.raises(sf.UsageError, match="it exists, and"):
+                publisher.release(sf.Histogram("x", bins=2), epsilon="0.25")
+            with pytest.raises(sf.UsageError, match="it exists, and"):
+                publisher.open(sf.Counter(8), key="k", epsilon="0.25")
+            publisher.close()
+        assert list(early.ledger.log()) == before
+
+
 def test_a_ledger_beside_one_that_paid_for_the_same_data_says_so(tmp_path: Path) -> None:
     """Whoever forgets the ledger's name would pay a second time, and never hear of it."""
 

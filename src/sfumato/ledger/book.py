@@ -591,6 +591,7 @@ class Book:
         place: str | None = None,
         fresh: bool = False,
         seed: bytes | None = None,
+        rule: str = "",
     ) -> Hold:
         """Charge an account, durably, before anything is counted; or find what is paid for.
 
@@ -636,6 +637,9 @@ class Book:
             among the secrets until the answer is stored. A charge without an answer is resumed as
             often as it is asked for, and whoever resumes it is given this seed by the hold: with
             new noise in each attempt, those that fail would choose among the answers.
+        rule : str
+            The measure that ``cost`` counts in; "": that of the account. It is compared in the
+            transaction that charges: a cost in units of another measure is refused.
 
         Returns
         -------
@@ -666,6 +670,7 @@ class Book:
             place=place,
             fresh=fresh,
             seed=random_bytes(SEED_BYTES) if seed is None else seed,
+            rule=rule,
         )
         payer = self._payer(request)
         deadline = time.monotonic() + wait
@@ -729,6 +734,7 @@ class Book:
         binding: Binding | None = None,
         spender: str | None = None,
         event: str = "",
+        rule: str = "",
     ) -> StreamRecord:
         """Charge an account for a stream of steps, durably; or go on with one that is paid for.
 
@@ -739,7 +745,7 @@ class Book:
 
         Parameters
         ----------
-        account, key, asked, cost, note, binding, spender, event
+        account, key, asked, cost, note, binding, spender, event, rule
             As for `reserve`. There is no lease: every step is a transaction of its own, whoever
             takes it.
         spec : bytes
@@ -768,6 +774,7 @@ class Book:
             binding,
             spender=spender or self._spender,
             event=event,
+            rule=rule,
         )
         caller = self._store.caller(request.spender)
         if not caller.is_custodian:

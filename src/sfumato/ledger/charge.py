@@ -500,6 +500,9 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
 def _counted(request: Request, account: Account) -> tuple[Amount, str]:
     """What a charge costs an account: an amount; and the event, where it composes by curves."""
     if not account.by_curves:
+        # Another process may have opened the account meanwhile, in a measure with other units.
+        if request.rule not in ("", account.rule):
+            raise refusals.differs(account, request.rule, None)
         return (request.cost[0], request.cost[1]), ""
     if not request.event:
         raise refusals.without_event(account)

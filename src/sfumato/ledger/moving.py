@@ -99,7 +99,8 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: b
         new_secrets.close()
     # They are in the other store, which wipes its own when it stores an answer. Kept here, whoever
     # reads this store later could take the noise off that answer.
-    secrets.wiping(_wipe_seeds)
+    secrets.writing(_wipe_seeds)
+    secrets.forget()
     return Migrated(len(entries), copied)
 
 

@@ -679,6 +679,10 @@ class Database:
             self._drop()
             if not number or not self._was_committed(number):
                 raise Lost from None
+        except BaseException:
+            # Interrupted before the server was told: it would keep the locks of this transaction.
+            self._drop()
+            raise
         self.reached.settle()
         return outcome
 

@@ -115,7 +115,8 @@ class Request:
     """A request for a charge; the parameters of `Book.reserve`.
 
     ``formerly`` is what was asked for in the words of earlier versions. ``spender`` is as the user
-    stated it. ``seed`` is what its noise is to come from, should it be charged now.
+    stated it. ``seed`` is what its noise is to come from, should it be charged now. ``rule`` is the
+    measure that the cost counts in; "" that of the account, whichever it is.
     """
 
     account: str
@@ -131,6 +132,7 @@ class Request:
     place: str | None = None
     fresh: bool = False
     seed: bytes = b""
+    rule: str = ""
 
     def __post_init__(self) -> None:
         require_text("account", self.account)

@@ -113,12 +113,25 @@ class PublisherAccount:
 
     @property
     def is_open(self) -> bool:
-        """Whether the ledger has the account; once it has it, it has it for ever."""
-        if not self._is_open:
-            with suppress(UsageError):
-                self.ledger.account(self.name)
-                self._is_open = True
+        """Whether the ledger has the account; once it has it, it has it for ever.
+
+        Raises
+        ------
+        UsageError
+            If it has it with another total than the one stated.
+        """
+        if not self._is_open and self._is_found():
+            # Another process may have opened it since this one planned in the measure of its own.
+            if self._total is not None:
+                self._as_stated(self._total)
+            self._is_open = True
         return self._is_open
+
+    def _is_found(self) -> bool:
+        with suppress(UsageError):
+            self.ledger.account(self.name)
+            return True
+        return False
 
     def _counts_as(self, account_now: Account) -> None:
         self.rule = account_now.rule
@@ -146,12 +159,18 @@ class PublisherAccount:
                 remedy="Name an account that exists, or give its budget to open it (command line: "
                 "--budget 2)",
             )
-        rule = rule_of(self._total)
-        total = total_of(self._total)
-        terms = stated_terms(self._total)
         if self.is_open:
-            return self.ledger.open_account(self.name, rule, total, terms)
-        return Account(self.name, rule, total, (0, 0), terms=terms)
+            return self._as_stated(self._total)
+        rule = rule_of(self._total)
+        return Account(
+            self.name, rule, total_of(self._total), (0, 0), terms=stated_terms(self._total)
+        )
+
+    def _as_stated(self, total: CentralMeasure) -> Account:
+        """Return the account, which is open; refused where its total is another one."""
+        return self.ledger.open_account(
+            self.name, rule_of(total), total_of(total), stated_terms(total)
+        )
 
     def open(self, money: Money = (0, 0)) -> None:
         """Open the account, if there is none yet and it can pay its first charge.

@@ -575,6 +575,7 @@ class Publisher:
                 binding=self._account.binding,
                 spender=self._account.spender,
                 event="" if event is None else str(event),
+                rule=self._account.rule,
             )
         # Only now, with the charge on disk, is there anything to push to.
         return streams.Stream(record, noise, self.ledger, captions, self.source.unit.person_called)
@@ -673,6 +674,7 @@ class Publisher:
                 place=place,
                 fresh=fresh and not is_named,
                 seed=self._answering.proposed_draws(planned).kept(),
+                rule=self._account.rule,
             )
         with hold:
             yield hold

@@ -101,6 +101,32 @@ def test_a_cut_while_it_commits_is_resolved_by_asking_the_server(
     assert kinds.count("new") == 1
 
 
+def test_an_interrupt_before_the_commit_leaves_no_lock(
+    open_store: Callable[[], PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others would wait for the end of a transaction that nobody ends."""
+    store = filled(open_store())
+    before = public_rows(store)
+    with monkeypatch.context() as patch:
+
+        def interrupt(_statements: database.Statements) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(database.Statements, "commit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            store.writing(lambda rows: journal.append(rows, reserve("new")))
+    assert public_rows(store) == before
+    other = PostgresStore(postgres.address(), schema=store.database.schema)
+    with closing(psycopg.connect(postgres.address(), autocommit=True)) as seen:
+        query = (
+            "SELECT FROM pg_locks JOIN pg_class ON pg_class.oid = relation WHERE relnamespace = "
+            f"'{store.database.schema}'::regnamespace AND mode = 'ExclusiveLock'"
+        ).encode()
+        assert not seen.execute(query).rowcount
+    other.writing(lambda rows: journal.append(rows, reserve("new")))
+    other.close()
+
+
 class Away:
     """A server that is not up, as psycopg sees it when it is asked what is wrong."""
 
