@@ -10,7 +10,7 @@ import click
 
 from benchmarks.measuring import Measured
 from sfumato.cli.options import json_option
-from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.output import emit_json, print_messages, table
 from sfumato.cli.paths import NewFolder
 from sfumato.errors import DataError, SfumatoError
 
@@ -56,7 +56,7 @@ def bench(
     if as_json:
         emit_json(found)
     if written:
-        talk(f"Written: {', '.join(map(str, written))}")
+        print_messages(f"Written: {', '.join(map(str, written))}")
 
 
 def _install_peers() -> None:
@@ -64,9 +64,9 @@ def _install_peers() -> None:
 
     for peer, installed in install():
         if installed:
-            talk(f"{peer} is installed.")
+            print_messages(f"{peer} is installed.")
         else:
-            talk(f"{peer} could not be installed, and will be left out.")
+            print_messages(f"{peer} could not be installed, and will be left out.")
 
 
 def _write(folder: Path, found: dict[str, Measured]) -> list[Path]:

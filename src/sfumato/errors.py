@@ -583,7 +583,8 @@ def is_one_of(value: object, known: Iterable[str]) -> bool:
 def require_word(value: object, name: str, known: Iterable[str]) -> None:
     """Refuse what is none of the words that a parameter may be."""
     if not is_one_of(value, known):
-        obstacle = f"it is unknown; {nearest(value, known)}"
+        kind = "unknown" if isinstance(value, str) else "not a word"
+        obstacle = f"it is {kind}; {nearest(value, known)}"
         raise UsageError(f"{name} = {shown(value)}", obstacle, "Name one of them")
 
 

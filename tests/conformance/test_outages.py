@@ -141,7 +141,8 @@ def test_the_name_of_a_question_is_as_durable_as_its_charge(
         if after_the_charge:
             book.reserve("trips", "k", "asked", (3, 0), "", lease=0)
         else:
-            secrets.name(Request("trips", "k", "asked", (3, 0), "", 900.0), lambda key: False, None)
+            request = Request("trips", "k", "asked", (3, 0), "", 900.0)
+            secrets.using(None)(partial(secrets.name, request, lambda _key: False))
         server.stop(signal.SIGKILL)
         server.start()
         if after_the_charge:
