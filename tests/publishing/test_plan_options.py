@@ -60,7 +60,7 @@ def test_weights_are_read():
         ({"weights": "31"}, "a list or a dict"),
         ({"weights": [1, 0]}, "above 0"),
         ({"minimise": "abs"}, "did you mean 'absolute'"),
-        ({"minimise": 2}, "it is unknown"),
+        ({"minimise": 2}, "it is not a word"),
         ({"noise": "gausian"}, "did you mean 'gaussian'"),
         ({"rows": -1}, "whole number"),
         ({"rows": True}, "whole number"),
