@@ -475,13 +475,24 @@ def misfit_of(
     named : iterable of str
         The names of the others.
     """
-    remedy = f"Write {name}({_as_written(first, others, needed)})"
+    by_place = [word for word in first if word in needed] or list(first[:1])
+    by_name = [f"{word}=..." for word in (*first, *others) if word not in by_place]
+    more = ["..."] if len(by_name) > 4 else []
+    remedy = f"Write {name}({', '.join([*by_place, *by_name[:4], *more])})"
     unknown = [word for word in named if word not in (*first, *others)]
     lacking = [word for word in needed if word not in {*first[:n_given], *named}]
     if unknown:
         call = f"{name}({unknown[0]}=...)"
-        obstacle, elsewhere = _of_no_argument(unknown[0], [*first, *others])
-        remedy = elsewhere or remedy
+        known = [*first, *others]
+        meant = [argument for argument in MEANT.get(unknown[0], ()) if argument in known]
+        obstacle = "it has no argument of that name"
+        if meant:
+            obstacle += f"; did you mean {meant[0]!r}?"
+        elif unknown[0] in BELONGS and "heading" in known:
+            reason, remedy = BELONGS[unknown[0]]
+            obstacle += f": {reason}"
+        else:
+            obstacle += f"; {nearest(unknown[0], known)}"
     elif n_given > len(first):
         call = f"{name}() of {n_given} arguments without a name"
         obstacle = f"it takes at most {len(first)} by position: {', '.join(first)}"
@@ -537,24 +548,6 @@ BELONGS = {
     "budget": ("the publisher has the account, and its budget", ACCOUNT),
 }
 """Where an argument belongs that is given to another call: obstacle and remedy."""
-
-
-def _of_no_argument(word: str, known: Sequence[str]) -> tuple[str, str | None]:
-    """What to say of an argument that a call does not have: the obstacle, and where it belongs."""
-    meant = next((argument for argument in MEANT.get(word, ()) if argument in known), None)
-    if meant is not None:
-        return f"it has no argument of that name; did you mean {meant!r}?", None
-    if word in BELONGS and "heading" in known:
-        obstacle, remedy = BELONGS[word]
-        return f"it has no argument of that name: {obstacle}", remedy
-    return f"it has no argument of that name; {nearest(word, known)}", None
-
-
-def _as_written(first: Sequence[str], others: Sequence[str], needed: Sequence[str]) -> str:
-    """The arguments of a call: those that are needed, and a few of the others."""
-    by_place = [word for word in first if word in needed] or list(first[:1])
-    by_name = [f"{word}=..." for word in (*first, *others) if word not in by_place]
-    return ", ".join([*by_place, *by_name[:4], *(["..."] if len(by_name) > 4 else [])])
 
 
 def bare(error: BaseException) -> None:

@@ -52,7 +52,19 @@ def ndarray_of(array: pa.Array | pa.ChunkedArray, missing: float | bool | None =
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    values = _values_of(array)
+    start = array.offset
+    stop = start + len(array)
+    # What stands in the buffer of values, also where the array is null.
+    buffer = array.buffers()[1]
+    if buffer is None or stop == start:
+        values = np.zeros(len(array), _dtype_of(array.type))
+    elif pt.is_boolean(array.type):
+        first = start // 8
+        packed = np.frombuffer(buffer, np.uint8)[first : -(-stop // 8)]
+        bits = np.unpackbits(packed, bitorder="little").view(np.bool_)
+        values = bits[start - 8 * first : stop - 8 * first]
+    else:
+        values = np.frombuffer(buffer, _dtype_of(array.type))[start:stop]
     if not array.null_count:
         return values
     if missing is None:
@@ -167,23 +179,7 @@ def is_true(booleans: pa.Array) -> pa.Array:
     return pc.and_kleene(booleans, booleans.is_valid())
 
 
-def _values_of(array: pa.Array) -> Array:
-    """Return what stands in the buffer of values, also where the array is null."""
-    start = array.offset
-    stop = start + len(array)
-    buffer = array.buffers()[1]
-    if buffer is None or stop == start:
-        return np.zeros(len(array), _dtype_of(array.type))
-    if pt.is_boolean(array.type):
-        first = start // 8
-        packed = np.frombuffer(buffer, np.uint8)[first : -(-stop // 8)]
-        bits = np.unpackbits(packed, bitorder="little").view(np.bool_)
-        return bits[start - 8 * first : stop - 8 * first]
-    return np.frombuffer(buffer, _dtype_of(array.type))[start:stop]
-
-
 def _dtype_of(type_: pa.DataType) -> str:
-    """Return the type of numpy by its name."""
     if pt.is_boolean(type_):
         return "?"
     kind = "f" if pt.is_floating(type_) else "i" if pt.is_signed_integer(type_) else "u"

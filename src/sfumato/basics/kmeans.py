@@ -149,8 +149,12 @@ def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
     distinct = points if len(points) > _sample_size(k) else np.unique(points, axis=0)
     if len(distinct) <= k:
         centres = np.concatenate([distinct, spare[len(distinct) :]])
-        return _by_weight(centres, points, weights)
-    return _by_weight(_search(points, weights, k, STARTS), points, weights)
+    else:
+        centres = _search(points, weights, k, STARTS)
+    if not len(points):
+        return centres
+    group_weights = np.bincount(assign(points, centres), weights, len(centres))
+    return centres[np.argsort(-group_weights, kind="stable")]
 
 
 def grouping(points: Array, weights: Array, k: int) -> Array:
@@ -193,11 +197,3 @@ def non_negative(counts: Array) -> Array:
     # The counts that stay positive are the largest ones that exceed their own mean excess.
     last_kept = np.flatnonzero(falling > excess)[-1]
     return np.asarray(np.maximum(counts - excess[last_kept], 0))
-
-
-def _by_weight(centres: Array, points: Array, weights: Array) -> Array:
-    """The centres, sorted by falling weight of their groups."""
-    if not len(points):
-        return centres
-    group_weights = np.bincount(assign(points, centres), weights, len(centres))
-    return centres[np.argsort(-group_weights, kind="stable")]

@@ -132,18 +132,14 @@ def _exact(value: object) -> Fraction | None:
             short = max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_BITS
             return Fraction(value) if short else None
         case Decimal():
-            return _of_decimal(value)
+            # Its exponent is looked at before any power of ten is written out.
+            if not value.is_finite() or abs(value.adjusted()) > MOST_EXPONENT:
+                return None
+            exponent = value.as_tuple().exponent
+            assert isinstance(exponent, int)  # it is finite
+            return Fraction(value) if abs(exponent) <= MOST_EXPONENT + MOST_DIGITS else None
         case _:
             return _read(str(value))  # a float, of Python or of numpy: its shortest decimal
-
-
-def _of_decimal(value: Decimal) -> Fraction | None:
-    """A Decimal as a Fraction: its exponent is looked at before any power of ten is written out."""
-    if not value.is_finite() or abs(value.adjusted()) > MOST_EXPONENT:
-        return None
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)  # it is finite
-    return Fraction(value) if abs(exponent) <= MOST_EXPONENT + MOST_DIGITS else None
 
 
 def _read(text: str) -> Fraction | None:
@@ -394,17 +390,12 @@ def decimal(value: Fraction, digits: int = 6) -> str:
     if value.denominator == 1 and abs(value) < 10**12:
         return str(value.numerator)
     if value and not SMALLEST <= abs(value) <= LARGEST:
-        return _scientific(value, digits)
+        with localcontext(prec=digits):  # no double holds it
+            return f"{(Decimal(value.numerator) / Decimal(value.denominator)).normalize():e}"
     for places in range(1, 13):
         if (value * 10**places).denominator == 1 and abs(value) >= Fraction(1, 10**6):
             return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
     return f"{float(value):.{digits}g}"
-
-
-def _scientific(value: Fraction, digits: int) -> str:
-    """Print a number that no double holds."""
-    with localcontext(prec=digits):
-        return f"{(Decimal(value.numerator) / Decimal(value.denominator)).normalize():e}"
 
 
 def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:

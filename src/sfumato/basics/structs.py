@@ -46,9 +46,9 @@ else:
         """The error of arguments that do not fit, or of a table among them; None of another."""
         first = cls.__match_args__
         if was_entered(error):
-            given = [*zip(first, args, strict=False), *named.items()]
-            for name, value in given:
-                if _is_table(value):
+            for name, value in [*zip(first, args, strict=False), *named.items()]:
+                # A value that compares to others by an array: one of numpy, a column or a frame.
+                if hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__"):
                     return ArgumentError(
                         f"{cls.__name__}({name}=...)",
                         f"a value of type {type(value).__name__} is not what it takes",
@@ -59,10 +59,6 @@ else:
         others = [field.name for field in fields if field.name not in first]
         needed = [field.name for field in fields if field.required]
         return misfit_of(cls.__name__, first, others, needed, len(args), named)
-
-    def _is_table(value: object) -> bool:
-        """Whether a value compares to others by an array: one of numpy, a column or a frame."""
-        return hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__")
 
     class ExplainedStruct(msgspec.Struct, metaclass=_Explaining):
         """A Struct whose class refuses arguments that do not fit by an ``ArgumentError``."""

@@ -171,15 +171,13 @@ def text_grid(table: Table) -> str:
 
 def paragraph(text: str) -> str:
     """Sentences in lines of text, broken between words."""
-    tamed = tamed_lines(text)
     return "\n".join(
         textwrap.fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
-        for sentence in tamed.split("\n")
+        for sentence in tamed_lines(text).split("\n")
     )
 
 
 def _left_out(table: Table) -> list[str]:
-    """How many rows are not shown, if there are such."""
     further = table.total - len(table.rows)
     return [f"… and {several(further, 'more row')}: to_frame() has all."] if further else []
 
@@ -224,28 +222,30 @@ def grid(table: Table) -> str:
         f'<th scope="col"{side}>{_typeset(name)}</th>'
         for name, side in zip(table.columns, classes, strict=True)
     )
-    body = "".join(f"<tr>{_cells(row, classes)}</tr>" for row in table.rows)
+    body = ""
+    for row in table.rows:
+        cells = [
+            f"<td{side}>{_typeset(text)}</td>" for text, side in zip(row, classes, strict=True)
+        ]
+        body += f"<tr>{''.join(cells)}</tr>"
     made = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return made + "".join(map(line, _left_out(table)))
 
 
 def structs(axes: Mapping[str, msgspec.Struct]) -> str:
     """The axes of a domain, one a row: their names, kinds and what is declared of them."""
-    rows = tuple((name, type(axis).__name__, _declared(axis)) for name, axis in axes.items())
-    return grid(Table(("axis", "kind", "declared"), (True, True, True), rows, len(rows)))
-
-
-def _declared(axis: msgspec.Struct) -> str:
-    """The fields of an axis in words, without those that were left out."""
-    fields = msgspec.structs.asdict(axis)
-    given = {name: field for name, field in fields.items() if field is not None}
-    words = []
-    if {"lower", "upper"} <= set(given):
-        words.append(f"{given.pop('lower')} to {given.pop('upper')}")
-    for name, value in given.items():
-        text = _listed(value) if isinstance(value, tuple) else str(value)
-        words.append(f"{name.replace('_', ' ')}: {text}")
-    return "; ".join(words)
+    rows = []
+    for name, axis in axes.items():
+        fields = msgspec.structs.asdict(axis)
+        given = {field: setting for field, setting in fields.items() if setting is not None}
+        words = []
+        if {"lower", "upper"} <= set(given):
+            words.append(f"{given.pop('lower')} to {given.pop('upper')}")
+        for field, setting in given.items():
+            text = _listed(setting) if isinstance(setting, tuple) else str(setting)
+            words.append(f"{field.replace('_', ' ')}: {text}")
+        rows.append((name, type(axis).__name__, "; ".join(words)))
+    return grid(Table(("axis", "kind", "declared"), (True, True, True), tuple(rows), len(rows)))
 
 
 def _listed(values: Sequence[object]) -> str:
@@ -254,14 +254,7 @@ def _listed(values: Sequence[object]) -> str:
     return f"{shown} and {further:,} more" if further > 0 else shown
 
 
-def _cells(row: Sequence[str], classes: Sequence[str]) -> str:
-    return "".join(
-        f"<td{side}>{_typeset(text)}</td>" for text, side in zip(row, classes, strict=True)
-    )
-
-
 def _typeset(text: str) -> str:
-    """Text as HTML, whatever it holds."""
     return escape(tamed_lines(text.replace("+-", "±"))).replace("\n", "<br>")
 
 
