@@ -9,7 +9,7 @@ An axis that is declared wrongly is refused with what to write in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, cast
 
 import msgspec
@@ -59,7 +59,15 @@ def plain_tree(tree: object) -> Tree:
             "Give every leaf the same number of parents: a city may be a region of its own",
         )
     for level in range(1, max(depths) + 1):
-        _require_one_parent([label for label, _ in cut(branches, level)])
+        seen: set[tuple[type, Label]] = set()
+        for label, _ in cut(branches, level):
+            if (type(label), label) in seen:
+                raise UsageError(
+                    "Categories with a tree",
+                    f"{shown(label)} is there twice on one level: a child has one parent",
+                    "Name each label of a level once, such as 'Springfield, Ohio'",
+                )
+            seen.add((type(label), label))
     return branches
 
 
@@ -116,10 +124,6 @@ def _plain(tree: object, level: int) -> Tree:
     if _is_branching(tree):
         pairs = tree.items() if isinstance(tree, Mapping) else tree
         return tuple((label, _plain(branch, level + 1)) for label, branch in pairs)
-    return _plain_leaves(tree)
-
-
-def _plain_leaves(tree: Iterable[object]) -> tuple[Label, ...]:
     leaves = tuple(label.item() if hasattr(label, "item") else label for label in tree)
     if not all(isinstance(leaf, str | int) for leaf in leaves):
         raise _no_tree("its labels are neither text nor integers nor booleans")
@@ -128,19 +132,6 @@ def _plain_leaves(tree: Iterable[object]) -> tuple[Label, ...]:
 
 def _no_tree(obstacle: str) -> UsageError:
     return UsageError("Categories with a tree", obstacle, f"Write Categories({EXAMPLE})")
-
-
-def _require_one_parent(labels: Sequence[Label]) -> None:
-    """Refuse a label that occurs twice on a level."""
-    seen: set[tuple[type, Label]] = set()
-    for label in labels:
-        if (type(label), label) in seen:
-            raise UsageError(
-                "Categories with a tree",
-                f"{shown(label)} is there twice on one level: a child has one parent",
-                "Name each label of a level once, such as 'Springfield, Ohio'",
-            )
-        seen.add((type(label), label))
 
 
 def _pairs(tree: Tree) -> Iterator[tuple[Label, Tree]]:
@@ -205,15 +196,13 @@ def axis_error(name: str, given: object) -> BoundsRequired:
     elif hasattr(given, "needs"):
         obstacle = "it is a question, and an axis has public bounds or labels"
         remedy = f"{remedy}, and ask the question of a publisher"
-    elif isinstance(given, tuple | list) and _are_bounds(given):
+    elif (
+        isinstance(given, tuple | list) and len(given) == 2 and {*map(type, given)} <= {int, float}
+    ):
         remedy = f"{name}=Interval({given[0]!r}, {given[1]!r})"
     elif isinstance(given, list) and given and all(isinstance(label, str) for label in given):
         remedy = f"{name}=Categories([...]), with the list in it"
     return BoundsRequired(stated, obstacle, f"Write {remedy}")
-
-
-def _are_bounds(given: Sequence[object]) -> bool:
-    return len(given) == 2 and all(type(bound) in (int, float) for bound in given)
 
 
 def domain_error(given: object) -> UsageError:

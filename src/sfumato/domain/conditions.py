@@ -16,7 +16,7 @@ together are charged one by one, and their costs add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -117,23 +117,21 @@ def conditions_of(where: object, domain: Domain) -> tuple[Condition, ...]:
                 f"the domain has no axis of that name; {nearest(name, domain)}",
                 "Declare the axis, or leave the condition out",
             )
+    conditions: list[Condition] = []
     # Sorted, so that the same conditions are one condition, in whatever order they were written.
-    return tuple(_condition(name, where[name], domain) for name in sorted(where))
-
-
-def _condition(name: str, given: object, domain: Domain) -> Condition:
-    axis = domain[name]
-    match axis:
-        case Interval():
-            return _within(name, given, axis)
-        case Listed():
-            return _one_of(name, given, axis)
-        case Keys():
-            raise BoundsRequired(
-                f"where {name!r}",
-                "it is an axis of keys, and what keys there are is not public",
-                f"Declare {name}=Categories([...]) with the labels that the condition names",
-            )
+    for name in sorted(where):
+        match domain[name]:
+            case Interval() as axis:
+                conditions.append(_within(name, where[name], axis))
+            case Listed() as axis:
+                conditions.append(_one_of(name, where[name], axis))
+            case Keys():
+                raise BoundsRequired(
+                    f"where {name!r}",
+                    "it is an axis of keys, and what keys there are is not public",
+                    f"Declare {name}=Categories([...]) with the labels that the condition names",
+                )
+    return tuple(conditions)
 
 
 # --- labels -------------------------------------------------------------------------------------
@@ -193,38 +191,20 @@ def _within(name: str, given: object, axis: Interval) -> Within:
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise UsageError(stated, "the condition on an Interval is a pair of bounds", remedy)
     ends = [None if end is None else plain_bound(end) for end in pair]
-    fault = _fault_of_range(ends, axis)
-    if fault is not None:
-        raise UsageError(stated, fault, remedy)
+    if any(end is not None and unit_of(end) != axis.time for end in ends):
+        kind = f"the kind of the axis, which holds {axis.scale.declared}"
+        raise UsageError(stated, f"its bounds are not of {kind}", remedy)
     low, high = axis.numbers
-    lower, upper = _range_of(ends, axis)
+    lower = low if ends[0] is None else number_of(ends[0])
+    upper = high if ends[1] is None else number_of(ends[1])
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise UsageError(stated, "its bounds must be finite numbers, or None", remedy)
+    if not lower < upper:
+        raise UsageError(stated, "its lower bound must be below its upper bound", remedy)
+    if lower < low or upper > high:
+        raise UsageError(stated, "its range leaves the public bounds of the axis", remedy)
     # An end of the axis is stored as None, so that equal ranges are equal conditions.
     return Within(name, None if lower == low else ends[0], None if upper == high else ends[1])
-
-
-def _range_of(ends: Sequence[float | str | None], axis: Interval) -> tuple[float, float]:
-    """The range between two ends; None stands for that end of the axis."""
-    low, high = axis.numbers
-    lower, upper = ends
-    return (
-        low if lower is None else number_of(lower),
-        high if upper is None else number_of(upper),
-    )
-
-
-def _fault_of_range(ends: Sequence[float | str | None], axis: Interval) -> str | None:
-    """Say what is wrong with a range of an axis, if anything is."""
-    if any(end is not None and unit_of(end) != axis.time for end in ends):
-        return f"its bounds are not of the kind of the axis, which holds {axis.scale.declared}"
-    low, high = axis.numbers
-    lower, upper = _range_of(ends, axis)
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        return "its bounds must be finite numbers, or None"
-    if not lower < upper:
-        return "its lower bound must be below its upper bound"
-    if lower < low or upper > high:
-        return "its range leaves the public bounds of the axis"
-    return None
 
 
 def as_written(conditions: Iterable[Condition]) -> dict[str, object]:

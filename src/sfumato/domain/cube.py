@@ -165,31 +165,23 @@ class Cube:
             raise InternalError("Cubes with sums of different values cannot be added.")
         if self.coordinates is None or other.coordinates is None:
             totals = self._totals.astype(np.int64, copy=False) + other._totals
-            added = Cube._of_totals(self.lattice, totals)
-            return replace(added, summed=self.summed)
-        if self.keys or other.keys:
-            return self._renamed(other)._plus(other._renamed(self))
-        return self._plus(other)
-
-    def _plus(self, other: Cube) -> Cube:
-        coordinates = np.concatenate([_coordinates(self), _coordinates(other)])
+            return replace(Cube._of_totals(self.lattice, totals), summed=self.summed)
+        coordinates = np.concatenate([self.coordinates, other.coordinates])
+        n_own = len(self.coordinates)
+        keys: dict[str, KeyColumn] = {}
+        for axis, name in self.lattice.keyed.items():
+            own = self.keys[name].to_pylist()
+            further = other.keys[name].to_pylist()
+            # Sorted, so that neither part nor the order of parts can be told from the cube.
+            keys[name] = KeyList(sorted({*own, *further}))
+            index = {key: at for at, key in enumerate(keys[name].to_pylist())}
+            # Each part numbers its own keys: from here on both number the keys of both.
+            for rows, part in ((slice(n_own), own), (slice(n_own, None), further)):
+                numbers = np.array([index[key] for key in part], np.int64)
+                coordinates[rows, axis] = numbers[coordinates[rows, axis]]
         totals = np.concatenate([self._totals, other._totals])
         added = Cube._sparse(self.lattice, coordinates, totals)
-        return replace(added, keys=self.keys, summed=self.summed)
-
-    def _renamed(self, other: Cube) -> Cube:
-        """The same cube with the keys of both, in one order."""
-        # A copy: the cube that is renamed keeps its coordinates.
-        coordinates = _coordinates(self).copy()
-        keys: dict[str, KeyColumn] = {}
-        for i, name in self.lattice.keyed.items():
-            own = self.keys[name].to_pylist()
-            # Sorted, so that neither part nor the order of parts can be told from the cube.
-            keys[name] = KeyList(sorted({*own, *other.keys[name].to_pylist()}))
-            index = {key: at for at, key in enumerate(keys[name].to_pylist())}
-            new_index = np.array([index[key] for key in own], np.int64)
-            coordinates[:, i] = new_index[coordinates[:, i]]
-        return replace(self, coordinates=coordinates, keys=keys)
+        return replace(added, keys=keys, summed=self.summed)
 
     def serves(self, lattice: Lattice) -> bool:
         """Whether its lattice refines another exactly, so that ``on`` can give its rows there."""
@@ -215,7 +207,9 @@ class Cube:
         if self.coordinates is None:
             totals = totals.reshape(*self.lattice.shape, n_totals)
             for axis, target in enumerate(into):
-                totals = _add_runs(totals, axis, target, lattice.shape[axis])
+                # Cells that are added up are neighbours: ``target`` never falls along the axis.
+                starts = np.searchsorted(target, np.arange(lattice.shape[axis]))
+                totals = np.add.reduceat(totals, starts, axis=axis)
             return Cube._of_totals(lattice, totals.reshape(-1, n_totals))
         coordinates = np.stack(
             [target[self.coordinates[:, axis]] for axis, target in enumerate(into)], axis=1
@@ -253,14 +247,3 @@ class Cube:
         raise UsageError(
             "pickling a Cube", "it holds true counts", "Publish a release and save that"
         )
-
-
-def _coordinates(cube: Cube) -> Array:
-    assert cube.coordinates is not None
-    return cube.coordinates
-
-
-def _add_runs(counts: Array, axis: int, target: Array, size: int) -> Array:
-    """Add up runs of equal ``target`` (non-decreasing, onto 0..size-1) along one axis."""
-    starts = np.searchsorted(target, np.arange(size))
-    return np.add.reduceat(counts, starts, axis=axis)

@@ -131,24 +131,20 @@ class Interval(
             )
         if not low < high:
             raise UsageError(stated, "lower must be below upper", "Swap the bounds, or widen them")
-        if self.missing is not None and not self._holds(self.missing):
-            raise UsageError(
-                f"{stated[:-1]}, missing=...)",
-                "what stands in for a missing value lies outside the bounds",
-                "Widen them",
-            )
+        if self.missing is not None and self.missing is not True:
+            is_of_axis = unit_of(self.missing) == self.time
+            if not (is_of_axis and low <= number_of(self.missing) <= high):
+                raise UsageError(
+                    f"{stated[:-1]}, missing=...)",
+                    "what stands in for a missing value lies outside the bounds",
+                    "Widen them",
+                )
         if self.step is not None:
             self._check_step(f"{stated[:-1]}, step={self.step!r})", self.step)
 
-    def _holds(self, bound: float | str) -> bool:
-        """Whether a value lies within the bounds; True stands for no value."""
-        if isinstance(bound, bool):
-            return bound
-        low, high = self.numbers
-        return unit_of(bound) == self.time and low <= number_of(bound) <= high
-
-    def _check_step(self, stated: str, step: object) -> None:
-        if not _is_positive(step):
+    def _check_step(self, stated: str, step: float) -> None:
+        is_number = isinstance(step, int | float) and not isinstance(step, bool)
+        if not (is_number and 0 < step < math.inf):
             raise UsageError(
                 stated,
                 "the step must be a positive number",
@@ -438,8 +434,9 @@ def require_no_axis(given: object, stated: str) -> None:
     if declared is not None:
         kind = type(declared).__name__
         remedy = f'Write sf.Domain(name=sf.{kind}(...)), and ask for "name"'
-        obstacle = "an axis is declared in the Domain, and a question names it"
-        raise UsageError(stated, obstacle, remedy)
+        raise UsageError(
+            stated, "an axis is declared in the Domain, and a question names it", remedy
+        )
 
 
 def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) -> GridAxis:
@@ -479,9 +476,3 @@ def fine_lattice(intervals: Mapping[str, Interval]) -> Lattice:
             for name, axis in intervals.items()
         )
     )
-
-
-def _is_positive(step: object) -> bool:
-    if isinstance(step, bool) or not isinstance(step, int | float):
-        return False
-    return math.isfinite(step) and step > 0

@@ -50,7 +50,11 @@ class AxisCells(msgspec.Struct, frozen=True):
     """What the kinds of axes of a lattice have in common.
 
     What a kind does not have, such as the edges of labels, is absent here and added by the kind
-    that has it.
+    that has it. Each kind has these:
+
+    * ``kind``: whether its values are numbers, dates, times, labels or keys.
+    * ``value_kinds``: what kinds of values a column may hold that is counted along it.
+    * ``declared``: what the domain says of its values, for messages.
     """
 
     has_edges: ClassVar[bool] = False
@@ -66,21 +70,6 @@ class AxisCells(msgspec.Struct, frozen=True):
     def column_name(self: _Named) -> str:
         """The column of the table that it is read from."""
         return self.column or self.name
-
-    @property
-    def kind(self) -> AxisKind:
-        """Whether its values are numbers, dates, times, labels or keys."""
-        raise NotImplementedError
-
-    @property
-    def value_kinds(self) -> frozenset[ValueKind]:
-        """What kinds of values a column may hold that is counted along it."""
-        raise NotImplementedError
-
-    @property
-    def declared(self) -> str:
-        """What the domain says of its values, for messages."""
-        raise NotImplementedError
 
     @property
     def listed(self) -> tuple[Label, ...]:
@@ -148,10 +137,7 @@ class LabelAxis(
     parts: tuple[tuple[Label, ...], ...] | msgspec.UnsetType = msgspec.UNSET
     has_labels: ClassVar[bool] = True
     time: ClassVar[TimeUnit | None] = None
-
-    @property
-    def kind(self) -> AxisKind:
-        return "label"
+    kind: ClassVar[AxisKind] = "label"
 
     @property
     def value_kinds(self) -> frozenset[ValueKind]:
@@ -292,18 +278,9 @@ class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unk
     column: str | None = None
     has_keys: ClassVar[bool] = True
     time: ClassVar[TimeUnit | None] = None
-
-    @property
-    def kind(self) -> AxisKind:
-        return "key"
-
-    @property
-    def value_kinds(self) -> frozenset[ValueKind]:
-        return frozenset({"text", "boolean", "number"})
-
-    @property
-    def declared(self) -> str:
-        return "keys are text, booleans or signed integers of up to 64 bits"
+    kind: ClassVar[AxisKind] = "key"
+    value_kinds: ClassVar[frozenset[ValueKind]] = frozenset({"text", "boolean", "number"})
+    declared: ClassVar[str] = "keys are text, booleans or signed integers of up to 64 bits"
 
     @property
     def size(self) -> int:
@@ -508,18 +485,12 @@ class GridAxis(
         at = np.asarray(self.lower + index * (self.upper - self.lower) / self.cells)
         low = (index < self.cells) & (self.locate(at) < index)
         if low.any():
-            at[low] = self._least(at[low], index[low])
+            from sfumato.basics import roots
+
+            # Rounding is off by at most 4 ulp of the largest bound, so the double lies within 8.
+            above = at[low] + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
+            at[low] = roots(lambda x: self.locate(x) >= index[low], at[low], above, 64)[1]
         return np.where(index == self.cells, self.upper, at)
-
-    def _least(self, below: Array, index: Array) -> Array:
-        """Find the least double in each of the given cells, by bisection.
-
-        Rounding is off by at most 4 ulp of the largest bound, so the double lies within 8 of them.
-        """
-        from sfumato.basics import roots
-
-        above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
-        return roots(lambda at: self.locate(at) >= index, below, above, 64)[1]
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped.
@@ -718,6 +689,7 @@ class BinsAndMissing(
     """
 
     bins: GridAxis | EdgesAxis
+    kind: ClassVar[AxisKind] = "label"
 
     @property
     def time(self) -> TimeUnit | None:
@@ -730,10 +702,6 @@ class BinsAndMissing(
     @property
     def column(self) -> str | None:
         return self.bins.column
-
-    @property
-    def kind(self) -> AxisKind:
-        return "label"
 
     @property
     def value_kinds(self) -> frozenset[ValueKind]:

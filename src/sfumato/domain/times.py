@@ -14,6 +14,7 @@ of 1970-01-01, which begins on a Monday as all of them do.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import re
 from typing import Literal, TypeAlias
@@ -144,16 +145,13 @@ def field_microseconds(field: bytes) -> int | None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
     shift = _zone_seconds(parts[8] or b"Z")
-    if shift is None or not _is_date(year, month, day) or not _is_time(hour, minute, second):
+    # Without leap seconds: the count since 1970 has no place for one.
+    is_time = hour <= 23 and minute <= 59 and second <= 59
+    if shift is None or not is_time or not _is_date(year, month, day):
         return None
     seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
     fraction = (parts[7] or b"").ljust(6, b"0")[:6]
     return seconds * MICROSECONDS_A_SECOND + int(fraction)
-
-
-def _is_time(hour: int, minute: int, second: int) -> bool:
-    # Without leap seconds: the count since 1970 has no place for one.
-    return hour <= 23 and minute <= 59 and second <= 59
 
 
 def _is_date(year: int, month: int, day: int) -> bool:
@@ -272,16 +270,12 @@ def period_number(part: Part, text: str) -> int | None:
         year, month = numbers
         return year * 12 + month - 1 if 1 <= month <= 12 else None
     if part == "week":
-        return _week_number(*numbers)
+        try:
+            monday = dt.date.fromisocalendar(numbers[0], numbers[1], 1)
+        except ValueError:
+            return None
+        return (monday.toordinal() - _WEEK_0) // 7
     return numbers[0]
-
-
-def _week_number(year: int, week: int) -> int | None:
-    try:
-        monday = dt.date.fromisocalendar(year, week, 1)
-    except ValueError:
-        return None
-    return (monday.toordinal() - _WEEK_0) // 7
 
 
 def period_text(part: Part, number: int) -> str:
@@ -310,10 +304,7 @@ def period_of(part: Part, given: object) -> str | None:
         plain = f"{plain:04}" if 0 < plain < 10_000 else ""
     if not isinstance(plain, str):
         return None
-    return _period_of_text(part, plain.strip())
-
-
-def _period_of_text(part: Part, text: str) -> str | None:
+    text = plain.strip()
     if _DATE.fullmatch(text):
         try:
             return _period_of_date(part, dt.date.fromisoformat(text))
@@ -351,28 +342,18 @@ def check_zone(stated: str, timezone: object) -> None:
         return
     remedy = 'Write timezone="Europe/Berlin", or leave it out for UTC'
     if not isinstance(timezone, str):
-        obstacle = f"a time zone is a text, and this is of type {type(timezone).__name__}"
-        raise UsageError(stated, obstacle, remedy)
-    if not _is_zone(timezone):
-        from zoneinfo import available_timezones
+        kind = type(timezone).__name__
+        raise UsageError(stated, f"a time zone is a text, and this is of type {kind}", remedy)
+    from zoneinfo import ZoneInfo, available_timezones
 
-        zones = available_timezones()
-        # Many write the city alone, or in lower case.
-        city = timezone.rpartition("/")[2].replace(" ", "_").casefold()
-        same = sorted(zone for zone in zones if zone.rpartition("/")[2].casefold() == city)
-        likely = f"did you mean {same[0]!r}?" if same else nearest(timezone, sorted(zones))
-        obstacle = f"there is no time zone {shown(timezone)}; {likely}"
-        raise UsageError(stated, obstacle, remedy)
-
-
-def _is_zone(name: str) -> bool:
-    from zoneinfo import ZoneInfo
-
-    if not name or name.startswith(_NO_ZONES):
-        return False
-    try:
-        ZoneInfo(name)
     # Names of folders and names that leave the database raise errors of several kinds.
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
+    with contextlib.suppress(KeyError, ValueError, OSError):
+        if timezone and not timezone.startswith(_NO_ZONES):
+            ZoneInfo(timezone)
+            return
+    zones = available_timezones()
+    # Many write the city alone, or in lower case.
+    city = timezone.rpartition("/")[2].replace(" ", "_").casefold()
+    same = sorted(zone for zone in zones if zone.rpartition("/")[2].casefold() == city)
+    likely = f"did you mean {same[0]!r}?" if same else nearest(timezone, sorted(zones))
+    raise UsageError(stated, f"there is no time zone {shown(timezone)}; {likely}", remedy)
