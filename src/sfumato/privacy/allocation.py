@@ -81,10 +81,22 @@ def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) 
             "height is at least 0 and fan-out at least 2",
             "Choose another shape",
         )
-    if isinstance(allocation, str):
-        weights = _named_weights(allocation, height, fanout)
-    else:
-        weights = [fraction(weight, "a weight of the allocation") for weight in allocation]
+    match allocation:
+        case "uniform":
+            weights = [Fraction(1)] * (height + 1)
+        case "linear":
+            weights = [Fraction(i + 1) for i in range(height + 1)]
+        case "geometric":
+            # The weights are public: rounding them costs optimality, never privacy.
+            weights = [Fraction(float(fanout) ** (i / 3)) for i in range(height + 1)]
+        case str():
+            raise UsageError(
+                f"allocation {allocation!r}",
+                "it is unknown",
+                'Choose "uniform", "geometric", "linear" or a list of weights',
+            )
+        case _:
+            weights = [fraction(weight, "a weight of the allocation") for weight in allocation]
     if len(weights) != height + 1:
         raise UsageError(
             f"{len(weights)} weights for {height + 1} levels",
@@ -92,23 +104,6 @@ def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) 
             f"Give {height + 1} weights",
         )
     return split(total, weights)
-
-
-def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
-    match allocation:
-        case "uniform":
-            return [Fraction(1)] * (height + 1)
-        case "linear":
-            return [Fraction(i + 1) for i in range(height + 1)]
-        case "geometric":
-            # The weights are public: rounding them costs optimality, never privacy.
-            return [Fraction(float(fanout) ** (i / 3)) for i in range(height + 1)]
-        case _:
-            raise UsageError(
-                f"allocation {allocation!r}",
-                "it is unknown",
-                'Choose "uniform", "geometric", "linear" or a list of weights',
-            )
 
 
 class Shares(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -101,7 +101,6 @@ from sfumato.privacy.curves import (
 )
 from sfumato.privacy.measures import (
     LARGEST_EPSILON,
-    ZCDP,
     ApproxDP,
     CentralMeasure,
     Money,
@@ -222,16 +221,15 @@ class Curves(Composition, frozen=True):
 
     def __post_init__(self) -> None:
         epsilon, delta = self.total
-        is_sound = (
-            self.rule == "approx"
-            and 0 < epsilon <= LARGEST_CURVES_EPSILON * EPSILON_UNITS
-            and 0 <= self.aside < delta < DELTA_UNITS
-            and _are_orders(self.orders)
-            and len(self.orders) == len(self.weights)
-            and all(weight > 0 for weight in self.weights)
-            and sum(self.weights) <= WEIGHT_UNITS
-        )
-        if not is_sound:
+        is_epsilon = 0 < epsilon <= LARGEST_CURVES_EPSILON * EPSILON_UNITS
+        is_delta = 0 <= self.aside < delta < DELTA_UNITS
+        is_total = self.rule == "approx" and is_epsilon and is_delta
+        are_weights = len(self.orders) == len(self.weights) > 0 and min(self.weights) > 0
+        if not (is_total and are_weights and sum(self.weights) <= WEIGHT_UNITS):
+            raise ValueError("no composition by curves")
+        increase = all(first < second for first, second in itertools.pairwise(self.orders))
+        largest = LARGEST_ORDER * ORDER_UNITS
+        if not (increase and self.orders[0] > ORDER_UNITS and self.orders[-1] <= largest):
             raise ValueError("no composition by curves")
 
     @property
@@ -279,7 +277,8 @@ class Curves(Composition, frozen=True):
 
         It is the least that is found, or one that is at most ``enough``.
         """
-        end = _upper_end(self, state)
+        # How far the whole loss can exceed E; infinite after a charge in rho.
+        end = math.inf if state[2] else (state[0] - self.total[0]) / EPSILON_UNITS
         if end <= 0:
             # By sums: no path of answers tells more than E.
             return -math.inf
@@ -290,12 +289,6 @@ class Curves(Composition, frozen=True):
             if least <= enough or lower > enough > -math.inf:
                 break
         return least
-
-
-def _are_orders(orders: tuple[int, ...]) -> bool:
-    if not orders or any(first >= second for first, second in itertools.pairwise(orders)):
-        return False
-    return orders[0] > ORDER_UNITS and orders[-1] <= LARGEST_ORDER * ORDER_UNITS
 
 
 def _last_that_fits(is_too_much: Callable[[int], bool], most: int) -> int:
@@ -334,11 +327,6 @@ class _Quotient:
         return value, 1 / math.expm1(x) - rate
 
 
-def _upper_end(curves: Curves, state: State) -> float:
-    """How far the whole loss can exceed E; infinite after a charge in rho."""
-    return math.inf if state[2] else (state[0] - curves.total[0]) / EPSILON_UNITS
-
-
 def _bounds(quotient: _Quotient, end: float) -> Iterator[tuple[float, float]]:
     """Yield ever closer lower and upper bounds on the largest value up to an end.
 
@@ -356,8 +344,11 @@ def _bounds(quotient: _Quotient, end: float) -> Iterator[tuple[float, float]]:
         low = min(low, end / 2)
     left = _Tangent(low, *quotient.at(low))
     right = _Tangent(high, *quotient.at(high))
-    for _ in range(HALVINGS):
-        yield max(left.value, right.value), _where_they_meet(left, right)
+    for _ in range(HALVINGS + 1):
+        # The height at which two tangents of a concave function meet bounds it from above.
+        apart = right.value - left.value + right.slope * (left.x - right.x)
+        step = apart / (left.slope - right.slope)
+        yield max(left.value, right.value), left.value + left.slope * step
         # The geometric mean: the two ends may lie many powers of ten apart.
         middle = math.sqrt(left.x * right.x)
         tangent = _Tangent(middle, *quotient.at(middle))
@@ -365,7 +356,6 @@ def _bounds(quotient: _Quotient, end: float) -> Iterator[tuple[float, float]]:
             left = tangent
         else:
             right = tangent
-    yield max(left.value, right.value), _where_they_meet(left, right)
 
 
 class _Tangent(NamedTuple):
@@ -374,13 +364,6 @@ class _Tangent(NamedTuple):
     x: float
     value: float
     slope: float
-
-
-def _where_they_meet(rising: _Tangent, falling: _Tangent) -> float:
-    """The height at which two tangents of a concave function meet."""
-    apart = falling.value - rising.value + falling.slope * (rising.x - falling.x)
-    step = apart / (rising.slope - falling.slope)
-    return rising.value + rising.slope * step
 
 
 # --- opening --------------------------------------------------------------------------------------
@@ -456,24 +439,17 @@ def stated_curves(total: CentralMeasure) -> Curves | None:
     if total.widens_to is None:
         return None
     target = opened_curves(total.widens_to.epsilon, total.widens_to.delta, total.widens_to.aside)
-    if not _holds_whole(target, total):
+    # A sum of charges adds at no order more than one charge of the whole: of rho, R is linear; of
+    # pure epsilons, ``pure(total)`` is the worst of all that is private at the total, and so of
+    # them together. So where the whole fits, each part of it fits, too.
+    whole = worst_event(total)
+    if not target.fits(target.after(target.start, whole.money, whole)):
         raise UsageError(
             f"an account that widens to {total.widens_to}",
             "all that it may spend before would not fit there",
             "State a larger epsilon or delta to widen to",
         )
     return target
-
-
-def _holds_whole(target: Curves, total: PureDP | ZCDP) -> bool:
-    """Whether all that an account may spend fits another; then each part of it fits, too.
-
-    A sum of charges adds at no order more than one charge of the whole: of rho, R is linear; of
-    pure epsilons, ``pure(total)`` is the worst of all that is private at the total, and so of them
-    together.
-    """
-    whole = worst_event(total)
-    return target.fits(target.after(target.start, whole.money, whole))
 
 
 @functools.lru_cache(maxsize=256)

@@ -176,7 +176,9 @@ class _InEpsilon(Term, frozen=True):
         _require(0 < self.epsilon <= LARGEST_EPSILON)
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _randomised_response(self.epsilon, order)
+        epsilon = _decimal(self.epsilon)
+        above = (order * epsilon).exp() + ((1 - order) * epsilon).exp()
+        return (above / (epsilon.exp() + 1)).ln() / (order - 1)
 
 
 class Pure(_InEpsilon, frozen=True):
@@ -219,12 +221,6 @@ WORDS: dict[str, type[Term]] = {
     kind.word: kind for kind in (Approximate, ApproximateStream, Exponential, Laplace, Pure, Zcdp)
 }
 """The closed vocabulary of events."""
-
-
-def _randomised_response(exact: Fraction, order: Decimal) -> Decimal:
-    epsilon = _decimal(exact)
-    above = (order * epsilon).exp() + ((1 - order) * epsilon).exp()
-    return (above / (epsilon.exp() + 1)).ln() / (order - 1)
 
 
 def _decimal(exact: Fraction) -> Decimal:
@@ -348,10 +344,6 @@ def sum_of(events: Sequence[Event]) -> Event:
     drawn = [pair for event in events for pair in event.terms]
     if len({term for _, term in drawn}) <= MOST_TERMS:
         return Event.gathered(drawn)
-    return _worst_case(events)
-
-
-def _worst_case(events: Sequence[Event]) -> Event:
     # Basic composition: what is private at each epsilon is private at their sum, together.
     epsilon = sum((event.epsilon for event in events), Fraction(0))
     delta = sum((event.delta for event in events), Fraction(0))

@@ -24,6 +24,14 @@ EXACT = "none: integer samplers, no floating point"
 DOCSTRING_WIDTH = 100
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
+NAMES = {
+    "pure": "Pure differential privacy",
+    "approx": "Approximate differential privacy",
+    "zcdp": "Zero-concentrated differential privacy",
+    "metric": "Metric privacy",
+}
+"""What a measure promises, by its tag."""
+
 C = TypeVar("C", bound=type)
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -52,7 +60,13 @@ def scope(unit: Unit, left_out: str = "") -> str:
     At most 3 rows of each rider are counted; further rows are missing, and how many is not known.
     """
     if unit.person is None:
-        return _of_rows(unit.rows_per_person)
+        if unit.rows_per_person == 1:
+            return "One row is one person: someone with 20 rows is 20 persons here."
+        rows = f"more than {unit.rows_per_person:,}"
+        return (
+            f"All rows are counted, and nobody is said to have {rows}: "
+            "someone who has more is not protected as a whole."
+        )
     if not unit.limits_kept:
         return f"All rows{unit.conditions} that name {unit.anyone} are counted."
     if left_out:
@@ -64,16 +78,6 @@ def scope(unit: Unit, left_out: str = "") -> str:
     limited = ", and ".join(phrases)
     of_rows = f", of rows{unit.conditions}" if unit.conditions else ""
     return f"{limited[:1].upper()}{limited[1:]}{of_rows}; {missing}, and how many is not known."
-
-
-def _of_rows(rows: int) -> str:
-    """What follows where no column names the person."""
-    if rows == 1:
-        return "One row is one person: someone with 20 rows is 20 persons here."
-    return (
-        f"All rows are counted, and nobody is said to have more than {rows:,}: "
-        "someone who has more is not protected as a whole."
-    )
 
 
 def counted_rows(unit: Unit, left_out: str = "") -> str:
@@ -187,23 +191,19 @@ def fill_docstring(owner: C) -> C:
         text = getattr(owner, name, None)
         if not isinstance(text, Proof | str):
             return place.group()
-        return "\n".join(_wrapped(line, indent) for line in str(text).splitlines())
+        wrapper = textwrap.TextWrapper(
+            width=DOCSTRING_WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return "\n".join(map(wrapper.fill, str(text).splitlines()))
 
     # Without docstrings (python -OO) there is nothing to fill.
     if owner.__doc__ is not None:
         owner.__doc__ = _PLACE.sub(filled, owner.__doc__)
     return owner
-
-
-def _wrapped(line: str, indent: str) -> str:
-    return textwrap.fill(
-        line,
-        width=DOCSTRING_WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 @explained_methods
@@ -265,12 +265,9 @@ class Guarantee(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         """The promise in one sentence; in two, where it allows so much that it must be said."""
         if not self.private:
             return "NOT PRIVATE: the noise came from a public seed, for testing only."
-        names = {"pure": "Pure differential privacy", "approx": "Approximate differential privacy"}
-        names |= {"zcdp": "Zero-concentrated differential privacy", "metric": "Metric privacy"}
-        kind = names[str(self.measure.__struct_config__.tag)]
-        allowed = (
-            "" if isinstance(self.measure, MetricDP) else belief.warning(self.measure, self.unit)
-        )
+        kind = NAMES[str(self.measure.__struct_config__.tag)]
+        is_central = not isinstance(self.measure, MetricDP)
+        allowed = belief.warning(self.measure, self.unit) if is_central else ""
         return f"{kind}, {self.measure}, for {self.unit}. {allowed}".rstrip()
 
     def __str__(self) -> str:

@@ -90,7 +90,7 @@ class PureDP(_Counted, frozen=True, tag="pure"):
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(
-            self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
+            self, "epsilon", _amount(self.epsilon, "epsilon", LARGEST_EPSILON)
         )
         msgspec.structs.force_setattr(self, "widens_to", _by_curves(self.widens_to))
 
@@ -119,7 +119,7 @@ class ApproxDP(_Counted, frozen=True, tag="approx"):
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(
-            self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
+            self, "epsilon", _amount(self.epsilon, "epsilon", LARGEST_EPSILON)
         )
         delta = fraction(self.delta, "delta")
         if not 0 <= delta < 1:
@@ -175,9 +175,7 @@ class ZCDP(_Counted, frozen=True, tag="zcdp"):
     widens_to: ApproxDP | None = None
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(
-            self, "rho", _at_most(positive(self.rho, "rho"), "rho", LARGEST_RHO)
-        )
+        msgspec.structs.force_setattr(self, "rho", _amount(self.rho, "rho", LARGEST_RHO))
         msgspec.structs.force_setattr(self, "widens_to", _by_curves(self.widens_to))
 
 
@@ -197,7 +195,7 @@ class MetricDP(ExplainedStruct, frozen=True, tag="metric", forbid_unknown_fields
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(
-            self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
+            self, "epsilon", _amount(self.epsilon, "epsilon", LARGEST_EPSILON)
         )
 
     def __str__(self) -> str:
@@ -226,7 +224,16 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
 
     So what a mechanism uses never exceeds what the account was charged.
     """
-    whole = {name: _whole(amount, name) for name, amount in measure.amounts.items()}
+    whole = {}
+    for name, amount in measure.amounts.items():
+        down = units_down(amount, UNITS[name])
+        if down == 0 and name != "delta":
+            raise UsageError(
+                f"{name} = {decimal(amount)}",
+                f"it is below the smallest unit, {1 / UNITS[name]:g}",
+                f"Choose a larger {name}",
+            )
+        whole[name] = Fraction(down, UNITS[name])
     return msgspec.structs.replace(measure, **whole)
 
 
@@ -361,28 +368,17 @@ def rho_with_delta(prefix: str = "") -> UsageError:
     return UsageError(stated, "zero-concentrated privacy has no delta", f"Leave {prefix}delta out")
 
 
-def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
-    if value > limit:
+def _amount(given: Exactly, name: str, limit: int) -> Fraction:
+    """Read an amount above 0 that some ledger can count."""
+    amount = positive(given, name)
+    if amount > limit:
         article = "an" if name == "epsilon" else "a"
         raise UsageError(
             f"{article} {name} above {limit:,}",
             "no ledger counts that far, and it promises nothing",
             f"Choose a smaller {name}",
         )
-    return value
-
-
-def _whole(amount: Fraction, name: str) -> Fraction:
-    """An amount in whole units, rounded down; less than one is refused, but for a delta."""
-    units = UNITS[name]
-    down = units_down(amount, units)
-    if down == 0 and name != "delta":
-        raise UsageError(
-            f"{name} = {decimal(amount)}",
-            f"it is below the smallest unit, {1 / units:g}",
-            f"Choose a larger {name}",
-        )
-    return Fraction(down, units)
+    return amount
 
 
 # --- composition and conversions ------------------------------------------------------------------
@@ -663,17 +659,12 @@ def common_cost(costs: Sequence[Measure]) -> CommonCost | None:
         return CommonCost(first, is_rounded=False)
     if isinstance(first, MetricDP) or any(type(cost) is not type(first) for cost in costs):
         return None
-    common = {
-        name: _common_amount([getattr(cost, name) for cost in costs]) for name in first.amounts
-    }
-    if None in common.values():
-        return None
+    common = {}
+    for name in first.amounts:
+        amounts = [getattr(cost, name) for cost in costs]
+        most = max(amounts)
+        least = min(amounts)
+        if most - least > most * NEARLY:
+            return None
+        common[name] = most if most == least else Fraction(rounded(most, DIGITS, up=True))
     return CommonCost(msgspec.structs.replace(first, **common), is_rounded=True)
-
-
-def _common_amount(amounts: Sequence[Fraction]) -> Fraction | None:
-    most = max(amounts)
-    least = min(amounts)
-    if most - least > most * NEARLY:
-        return None
-    return most if most == least else Fraction(rounded(most, DIGITS, up=True))

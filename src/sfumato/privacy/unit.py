@@ -156,7 +156,9 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         >>> Unit(person="tail", person_called="aircraft").anyone
         'an aircraft'
         """
-        return f"{_article(self.called)} {self.who}"
+        # As it sounds in most words.
+        is_vowel = re.match(r"[aeio]|u(?!ni|s)", self.called, re.IGNORECASE)
+        return f"{'an' if is_vowel else 'a'} {self.who}"
 
     @property
     def several(self) -> str:
@@ -316,16 +318,13 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         'the rows counted (at most 12 per rider)'
         """
         by_rows = ", by rows" if self.conditions and self.counts_persons else ""
-        return f"{self._all_counted}{by_rows}{self.conditions}"
+        counted = "the rows counted" if self.person is None else self._limited[1]
+        return f"{counted}{by_rows}{self.conditions}"
 
     @property
     def conditions(self) -> str:
         """The public conditions as they follow "rows" in a sentence; "" without any."""
         return "" if self.where is msgspec.UNSET else in_words(self.where)
-
-    @property
-    def _all_counted(self) -> str:
-        return "the rows counted" if self.person is None else self._limited[1]
 
     @property
     def _limited(self) -> tuple[str, str]:
@@ -405,8 +404,8 @@ def unit_within(
 
 
 def _named(column: str) -> str:
-    """A column's name such that two units never read the same, whatever a column is called."""
-    # A column ``row`` would read like the unit of a table in which each row is one person.
+    # Two units never read the same, whatever a column is called. A column ``row`` would read like
+    # the unit of a table in which each row is one person.
     plain = column.isidentifier() and column != "row"
     return column if plain else f"person, named by the column {column!r}"
 
@@ -416,8 +415,3 @@ def is_name(text: object) -> TypeGuard[str]:
     if not isinstance(text, str) or not text.strip():
         return False
     return len(text) <= LONGEST_NAME and text.isprintable()
-
-
-def _article(noun: str) -> str:
-    """The indefinite article before a noun, as it sounds in most words."""
-    return "an" if re.match(r"[aeio]|u(?!ni|s)", noun, re.IGNORECASE) else "a"
