@@ -266,8 +266,9 @@ class Guarantee(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if not self.private:
             return "NOT PRIVATE: the noise came from a public seed, for testing only."
         kind = NAMES[str(self.measure.__struct_config__.tag)]
-        is_central = not isinstance(self.measure, MetricDP)
-        allowed = belief.warning(self.measure, self.unit) if is_central else ""
+        allowed = (
+            "" if isinstance(self.measure, MetricDP) else belief.warning(self.measure, self.unit)
+        )
         return f"{kind}, {self.measure}, for {self.unit}. {allowed}".rstrip()
 
     def __str__(self) -> str:

@@ -35,9 +35,6 @@ def _is_streamed(data: object) -> TypeGuard[_Streamed]:
     return hasattr(data, "__arrow_c_stream__")
 
 
-_OF_READERS = ("read_next_batch", "get_next", "__next__", "close", "release")
-"""The methods of objects that hand out a stream once; whatever holds its rows has none of them."""
-
 _READ: WeakSet[pa.RecordBatchReader] = WeakSet()
 """The readers that were read here: none of them says so itself, and it would seem to be empty."""
 
@@ -67,8 +64,10 @@ class Stream(RowReader):
         self.name = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
         self._reader = data if isinstance(data, pa.RecordBatchReader) else None
         is_table = isinstance(data, pa.Table)
-        # The type is asked: a frame may have each of its columns as an attribute.
-        is_reader = any(hasattr(type(data), method) for method in _OF_READERS)
+        # Objects that hand out a stream once have one of these methods, and whatever holds its rows
+        # has none. The type is asked: a frame may have each of its columns as an attribute.
+        methods = ("read_next_batch", "get_next", "__next__", "close", "release")
+        is_reader = any(hasattr(type(data), method) for method in methods)
         self.read_once = is_reader and not is_table
         self.same_rows = "" if is_table or self.read_once else _SAME_ROWS_OF_STREAMS
 
@@ -136,7 +135,6 @@ class StreamFunction(RowReader):
         self._is_checked = False  # since the last scan
 
     def _opened(self) -> pa.RecordBatchReader:
-        """Call the function, and look at what it returns."""
         given = self._function()
         if not _is_streamed(given):
             raise DataError(
@@ -189,8 +187,7 @@ class ArrowDataset(RowReader):
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> ArrowDataset | None:
         """Read a dataset."""
         abilities = ("get_fragments", "to_batches", "schema")
-        is_dataset = all(hasattr(data, ability) for ability in abilities)
-        return cls(data) if is_dataset else None
+        return cls(data) if all(hasattr(data, ability) for ability in abilities) else None
 
     def __init__(self, dataset: pa.dataset.Dataset) -> None:
         self._dataset = dataset
@@ -221,13 +218,19 @@ class ArrowDataset(RowReader):
         If Arrow's scanner used threads of its own, it would read up to 1 GiB ahead wherever
         counting is slower than reading.
         """
+        options = None
+        file_format = getattr(self._dataset, "format", None)
+        if getattr(file_format, "default_extname", None) == "parquet":
+            from pyarrow.dataset import ParquetFragmentScanOptions
+
+            options = ParquetFragmentScanOptions(pre_buffer=False)
         yield from self._dataset.to_batches(
             columns=list(columns),
             batch_size=BATCH_ROWS,
             batch_readahead=2,
             fragment_readahead=1,
             use_threads=False,
-            fragment_scan_options=_scan_options(self._dataset),
+            fragment_scan_options=options,
         )
 
     def label(self, name: str | None) -> str:
@@ -238,41 +241,24 @@ class ArrowDataset(RowReader):
         return f"{name} modified {hashlib.sha256(repr(states).encode()).hexdigest()}"
 
 
-def _scan_options(dataset: pa.dataset.Dataset) -> pa.dataset.FragmentScanOptions | None:
-    file_format = getattr(dataset, "format", None)
-    if getattr(file_format, "default_extname", None) != "parquet":
-        return None
-    from pyarrow.dataset import ParquetFragmentScanOptions
-
-    return ParquetFragmentScanOptions(pre_buffer=False)
-
-
 def _column_names(dataset: pa.dataset.Dataset) -> list[set[str]]:
     """Return the names of the columns of each fragment, in its file or in its partition."""
     if hasattr(dataset, "children"):
         return [names for child in dataset.children for names in _column_names(child)]
-    try:
-        return [_names_in_fragment(fragment) for fragment in dataset.get_fragments()]
-    except ValueError:
-        # A dataset with a filter does not hand out its fragments, only its files.
-        return _names_in_files(dataset)
-
-
-def _names_in_fragment(fragment: pa.dataset.Fragment) -> set[str]:
     from pyarrow.dataset import get_partition_keys
 
-    return {
-        *fragment.physical_schema.names,
-        *get_partition_keys(fragment.partition_expression),
-    }
-
-
-def _names_in_files(dataset: pa.dataset.Dataset) -> list[set[str]]:
-    folders = dataset.partitioning.schema.names if dataset.partitioning is not None else []
-    return [
-        {*dataset.format.inspect(file, dataset.filesystem).names, *folders}
-        for file in dataset.files
-    ]
+    try:
+        return [
+            {*part.physical_schema.names, *get_partition_keys(part.partition_expression)}
+            for part in dataset.get_fragments()
+        ]
+    except ValueError:
+        # A dataset with a filter does not hand out its fragments, only its files.
+        folders = dataset.partitioning.schema.names if dataset.partitioning is not None else []
+        return [
+            {*dataset.format.inspect(file, dataset.filesystem).names, *folders}
+            for file in dataset.files
+        ]
 
 
 def _file_states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int | None]]:
@@ -384,17 +370,8 @@ def _column(part: Array) -> pa.Array:
 
 # --- Parquet files --------------------------------------------------------------------------------
 
-_START_OF_DUCKDB = b"DUCK"
-"""What the first page of a database begins with, after its checksum of 8 bytes."""
-
-
 PIECE_ROWS = 2**18
 """How many rows a piece of a file has at least: for fewer, opening the file takes too long."""
-
-
-def _is_of_duckdb(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(12)[8:] == _START_OF_DUCKDB
 
 
 class ParquetFile(RowReader):
@@ -420,7 +397,10 @@ class ParquetFile(RowReader):
                 coerce_int96_timestamp_unit="us",
             )
         except pa.ArrowInvalid:
-            if not _is_of_duckdb(self.path):
+            # The first page of a database of DuckDB has a checksum of 8 bytes, and then this.
+            with self.path.open("rb") as file:
+                is_database = file.read(12)[8:] == b"DUCK"
+            if not is_database:
                 raise
         raise DataError(
             self.name,
@@ -456,7 +436,14 @@ class ParquetFile(RowReader):
         with self._open() as file:
             # Read once and handed on: otherwise each piece would parse it again.
             footer = file.metadata
-        groups = _row_groups(footer)
+        groups: list[list[int]] = [[]]
+        rows = 0
+        for number in range(footer.num_row_groups):
+            if rows >= PIECE_ROWS:
+                groups.append([])
+                rows = 0
+            groups[-1].append(number)
+            rows += footer.row_group(number).num_rows
         if len(groups) < 2:
             return super().pieces(columns)
         return [partial(self._batches_of, numbers, columns, footer) for numbers in groups]
@@ -472,22 +459,8 @@ class ParquetFile(RowReader):
 
 
 def _in_dictionary_form(columns: Columns) -> list[str]:
-    """Return the columns whose labels are read in the dictionary form of the file."""
     return [
         name
         for name, column in columns.items()
         if column is not None and column.has_labels and column.calendar is msgspec.UNSET
     ]
-
-
-def _row_groups(footer: pq.FileMetaData) -> list[list[int]]:
-    """Return the numbers of consecutive row groups that are read together."""
-    groups: list[list[int]] = [[]]
-    rows = 0
-    for number in range(footer.num_row_groups):
-        if rows >= PIECE_ROWS:
-            groups.append([])
-            rows = 0
-        groups[-1].append(number)
-        rows += footer.row_group(number).num_rows
-    return groups

@@ -134,14 +134,12 @@ def _from_line(head: bytes, number: int) -> bytes:
 
 
 def _utf_16(head: bytes) -> str | None:
-    """Return the encoding of a file that begins as UTF-16 does."""
     if head[:2] in _UTF_16_MARKS:
         return "utf-16"
     # Names of columns hold no zero character. Without a mark, the first letters show the order.
-    first = head[:2]
-    if first[1:] == b"\0":
+    if head[1:2] == b"\0":
         return "utf-16-le"
-    return "utf-16-be" if first[:1] == b"\0" else None
+    return "utf-16-be" if head[:1] == b"\0" else None
 
 
 def _not_text(where: str, encoding: str) -> Explained:
@@ -198,7 +196,6 @@ def other_separator(header: Header, separator: str, header_row: int) -> Explaine
 
 
 def _times(line: str, separator: str) -> str:
-    """Tell how often a separator occurs, in words."""
     single, several = SEPARATORS.get(separator, (f"{separator!r}", f"{separator!r}"))
     number = line.count(separator)
     return f"no {single}" if number == 0 else f"{number} {single if number == 1 else several}"
@@ -272,7 +269,6 @@ class CsvFile(TextFile):
 
     @contextmanager
     def _open(self) -> Iterator[pa.NativeFile | Transcoded]:
-        """Open the file, as UTF-8."""
         check_file(self.path, self.name)
         packed = "gzip" if self.path.suffix.lower() == ".gz" else None
         with pa.input_stream(str(self.path), compression=packed) as stream:

@@ -148,8 +148,14 @@ def rows_end(held: bytes | bytearray, size: int, is_final: bool, separator: byte
     """
     breaks, is_closed = _breaks(held, size, is_final, separator)
     stop = size if is_final and is_closed else _last(breaks) + 1
-    if _are_surely_short(breaks, stop):
-        return stop
+    n_words = LONGEST // 2 // _WORD
+    if n_words:
+        # No row can be too long if each half of the greatest length has a break: a quick test that
+        # rows of ordinary length pass.
+        n_halves = stop // (n_words * _WORD)
+        halves = breaks[: n_halves * n_words].reshape(n_halves, n_words)
+        if halves.any(axis=1).all():
+            return stop
     starts = np.concatenate([[0], _positions(breaks) + 1])
     too_long = np.flatnonzero(np.diff(starts, append=stop) > LONGEST)
     return int(starts[too_long[0]]) if len(too_long) else stop
@@ -200,20 +206,6 @@ def _breaks(
     return breaks & ~within, not within[-1] & end
 
 
-def _are_surely_short(breaks: Array, stop: int) -> bool:
-    """Tell whether no row before ``stop`` can be too long.
-
-    This is so if each half of the greatest length has a break. It is a quick test that rows of
-    ordinary length pass.
-    """
-    n_words = LONGEST // 2 // _WORD
-    if not n_words:
-        return False
-    n_halves = stop // (n_words * _WORD)
-    halves = breaks[: n_halves * n_words].reshape(n_halves, n_words)
-    return bool(halves.any(axis=1).all())
-
-
 # --- quotation marks ----------------------------------------------------------------------------
 
 
@@ -233,7 +225,8 @@ def _are_in_turn(marks: Array, within: Array, others: Array, end: np.uint64) -> 
         The bit of the last byte.
     """
     beside = others | marks
-    may_open = _behind(beside)
+    may_open = beside << np.uint64(1)
+    may_open[1:] |= beside[:-1] >> np.uint64(_WORD - 1)
     may_open[0] |= _bit(0)
     may_close = _before(beside)
     # What follows the last byte is not known yet, or nothing does.
@@ -283,13 +276,6 @@ def _before(bits: Array) -> Array:
     """Return the bits of the bytes before those whose bits are set."""
     moved = bits >> np.uint64(1)
     moved[:-1] |= bits[1:] << np.uint64(_WORD - 1)
-    return np.asarray(moved)
-
-
-def _behind(bits: Array) -> Array:
-    """Return the bits of the bytes behind those whose bits are set."""
-    moved = bits << np.uint64(1)
-    moved[1:] |= bits[:-1] >> np.uint64(_WORD - 1)
     return np.asarray(moved)
 
 

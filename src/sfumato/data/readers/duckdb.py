@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -64,10 +64,6 @@ _AS_TEXT = ("hugeint", "uhugeint", "uuid")
 """What is asked for as text: Arrow has 38 digits, and a connection may write UUIDs as bytes."""
 
 
-def _is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
-    return all(hasattr(data, ability) for ability in ("project", "columns", "__arrow_c_stream__"))
-
-
 class DuckTable(RowReader):
     """What a relation and a table of a file have in common."""
 
@@ -94,7 +90,10 @@ class DuckTable(RowReader):
             stream = table.project(listed).to_arrow_reader(BATCH_ROWS)
             try:
                 for batch in stream:
-                    yield _of_schema(batch, schema)
+                    # Of the types stated; dictionaries and views of text stay as they are.
+                    pairs = zip(batch.columns, schema.types, strict=True)
+                    arrays = [_plain(column, type_) for column, type_ in pairs]
+                    yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
             finally:
                 stream.close()
 
@@ -133,12 +132,6 @@ def _selected(name: str, type_: DuckDBPyType) -> str:
     return f"CAST({column} AS VARCHAR) AS {column}" if type_.id in _AS_TEXT else column
 
 
-def _of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of the types stated; dictionaries and views of text stay as they are."""
-    columns = [_plain(*pair) for pair in zip(batch.columns, schema.types, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, names=schema.names)
-
-
 def _plain(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """Take off an extension type, by which a connection may write booleans and JSON."""
     if isinstance(column, pa.ExtensionArray):
@@ -163,7 +156,10 @@ class DuckRelation(DuckTable):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
         """Read a relation."""
-        return cls(data) if _is_relation(data) else None
+        abilities = ("project", "columns", "__arrow_c_stream__")
+        if not all(hasattr(data, ability) for ability in abilities):
+            return None
+        return cls(cast("duckdb.DuckDBPyRelation", data))
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._given = relation
@@ -306,7 +302,6 @@ class DuckFile(DuckTable):
         )
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
-        """Open the file to read itself and nothing else."""
         package = driver()
         settings = {**_ALONE, "temp_directory": _folder_of(os.getpid())}
         try:

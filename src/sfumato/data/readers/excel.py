@@ -97,7 +97,11 @@ class Cells:
         if meaning == NUMBER:
             # From 2^53 on the double may be another number than the text, and two ids could become
             # one.
-            return number if abs(number) < 2**53 else _long(text)
+            if abs(number) < 2**53:
+                return number
+            # Excel writes 15 digits; other programs may write an id of more, which no double holds.
+            exact = Decimal(text)
+            return int(exact) if exact == exact.to_integral_value() else number
         return duration(number) if meaning == DURATION else moment(number, self._from_1904)
 
     def _shared(self, text: str) -> str:
@@ -125,15 +129,6 @@ def finite(text: str) -> float | None:
         return None
     # Python reads 1_000 as a number, and no sheet writes one so.
     return number if math.isfinite(number) and "_" not in text else None
-
-
-def _long(text: str) -> int | float:
-    """Read a large number: a whole one exactly, in whatever form it is written.
-
-    Excel writes 15 digits; other programs may write an id of more, which no double holds.
-    """
-    exact = Decimal(text)
-    return int(exact) if exact == exact.to_integral_value() else float(text)
 
 
 def unescaped(text: str) -> str:
@@ -181,10 +176,9 @@ def duration(number: float) -> Cell:
 
 def written_moment(text: str) -> Cell:
     """Read a date, a time or both, as ISO 8601 writes them; missing if it is none."""
-    readings = (dt.date.fromisoformat, dt.time.fromisoformat, dt.datetime.fromisoformat)
-    for reading in readings:
+    for kind in (dt.date, dt.time, dt.datetime):
         try:
-            return reading(text.strip())
+            return kind.fromisoformat(text.strip())
         except ValueError:
             continue
     return ""
@@ -282,7 +276,6 @@ class ExcelFile(TextFile):
                 yield pa.RecordBatch.from_arrays(values, names=list(columns))
 
     def _parsed(self, cells: Sequence[Cell], name: str, column: Column, losses: Losses) -> pa.Array:
-        """Read the cells of one column."""
         notation = self._options.notation(name)
         if notation == PLAIN:
             texts = pa.array([text_of_cell(cell) for cell in cells], pa.binary())
@@ -325,7 +318,6 @@ def _names_at(
 
 
 def _opened(path: Path, name: str) -> Parts:
-    """Open a file as Excel wrote it."""
     check_file(path, name)
     with path.open("rb") as file:
         is_compound = file.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE
@@ -365,7 +357,6 @@ def _is_filled(row: Row, read: Callable[[RawCell | None], Cell]) -> bool:
 
 
 def _chosen(name: str, sheets: Sequence[str], sheet: str | None) -> str:
-    """Return the sheet to read, of those that there are."""
     if sheet is not None and sheet in sheets:
         return sheet
     if sheet is None and len(sheets) == 1:

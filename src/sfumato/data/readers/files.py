@@ -26,13 +26,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Self, TypeGuard
+from typing import Self
 from urllib.parse import unquote
 
 import numpy as np
@@ -120,22 +120,19 @@ class FileInFolders(NotingReader):
             yield partial(self._completed, piece, columns)
 
     def _completed(self, piece: Piece, columns: Columns) -> Iterator[pa.RecordBatch]:
-        constants = self._constants(columns)
+        constants = {
+            key: _constant(value, columns[key]) for key, value in self._values if key in columns
+        }
         for batch in piece():
-            arrays = [
-                _repeated(constants[name], len(batch)) if name in constants else batch[name]
-                for name in columns
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            arrays = {name: batch[name] for name in columns if name not in constants}
+            first = array_of(np.zeros(len(batch), np.int32))
+            for name, constant in constants.items():
+                arrays[name] = pa.DictionaryArray.from_arrays(first, constant)
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], list(columns))
 
     def _in_file(self, columns: Columns) -> Columns:
         folders = dict(self._values)
         return {name: column for name, column in columns.items() if name not in folders}
-
-    def _constants(self, columns: Columns) -> dict[str, pa.Array]:
-        return {
-            key: _constant(value, columns[key]) for key, value in self._values if key in columns
-        }
 
 
 def _constant(value: str | None, column: Column) -> pa.Array:
@@ -143,10 +140,6 @@ def _constant(value: str | None, column: Column) -> pa.Array:
     raw = None if value is None else value.encode("utf-8", "surrogateescape")
     text = pa.nulls(1, pa.binary()) if raw is None else binary_of([raw])
     return decoded(parse(text, column))
-
-
-def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(array_of(np.zeros(n_rows, np.int32)), value)
 
 
 # --- the files of a source ----------------------------------------------------------------------
@@ -266,24 +259,10 @@ def called(given: Sequence[str]) -> str:
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 
-def state_digest(files: Iterable[File], with_paths: bool) -> str:
-    """Digest the state of several files: their number, names, sizes and times of modification.
-
-    With ``with_paths``, the folder in which the files lie counts as well; without, they may move.
-    """
-    states = []
-    for file in files:
-        status = stat_file(file.path, file.name)
-        path = str(file.path.resolve()) if with_paths else None
-        states.append(["/".join(file.below), path, status.st_mtime_ns, status.st_size])
-    return hashlib.sha256(json.dumps(states).encode()).hexdigest()
-
-
 # --- what was given -----------------------------------------------------------------------------
 
 
 def _expanded(given: str) -> list[File]:
-    """Return the files that one path, directory or pattern stands for."""
     path = local(given)
     # A name may hold such signs: a file of exactly that name is meant as it is.
     if _WILDCARD.search(str(path)) and not path.exists():
@@ -300,7 +279,13 @@ def _expanded(given: str) -> list[File]:
         return [File(path, given, (path.name,))]
     if not files:
         raise DataError(given, obstacle, remedy)
-    _require_one_form(given, files)
+    forms = {file.form for file in files}
+    if len(forms) > 1:  # a table and its export would count each row twice
+        raise DataError(
+            given,
+            f"it holds both {' and '.join(form for form in FORMS if form in forms)} files",
+            'Choose one kind by a pattern, such as "data/**/*.parquet"',
+        )
     # A pattern may match both a directory and what lies below it.
     distinct = {file.path: file for file in files}
     in_order = sorted(distinct.values(), key=lambda file: file.path.parts)
@@ -310,17 +295,6 @@ def _expanded(given: str) -> list[File]:
     ]
 
 
-def _require_one_form(given: str, files: list[File]) -> None:
-    """Refuse forms side by side: a table and its export would count each row twice."""
-    forms = {file.form for file in files}
-    if len(forms) > 1:
-        raise DataError(
-            given,
-            f"it holds both {' and '.join(form for form in FORMS if form in forms)} files",
-            'Choose one kind by a pattern, such as "data/**/*.parquet"',
-        )
-
-
 # --- patterns -----------------------------------------------------------------------------------
 
 
@@ -328,7 +302,6 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def _matching(pattern: Path) -> list[File]:
-    """Return the files that a pattern matches."""
     parts = pattern.parts
     n_fixed = next(index for index, part in enumerate(parts) if _WILDCARD.search(part))
     return list(_matches(Path(*parts[:n_fixed]), parts[n_fixed:], ()))
@@ -368,7 +341,6 @@ def _matches(folder: Path, patterns: Names, below: Names) -> Iterator[File]:
 
 
 def _below(folder: Path, below: Names) -> Iterator[File]:
-    """Return all tables below a directory."""
     endings = tuple(chain.from_iterable(FORMS.values()))
     for name in _names(folder):
         if name.lower().endswith(endings) and not (folder / name).is_dir():
@@ -406,34 +378,6 @@ def _folders(folder: Path) -> list[str]:
 # --- the reader ---------------------------------------------------------------------------------
 
 
-def _is_path(data: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(data, str | os.PathLike)
-
-
-def _are_paths(data: object) -> TypeGuard[Sequence[str | os.PathLike[str]]]:
-    return isinstance(data, list | tuple) and bool(data) and all(map(_is_path, data))
-
-
-def _parquet(path: Path, name: str, person: str | None, options: FileOptions) -> RowReader:
-    from sfumato.data.readers.arrow import ParquetFile
-
-    return ParquetFile(path, name)
-
-
-def _excel(path: Path, name: str, person: str | None, options: FileOptions) -> RowReader:
-    from sfumato.data.readers.excel import ExcelFile
-
-    return ExcelFile(path, name, person, options)
-
-
-READERS: dict[str, Callable[[Path, str, str | None, FileOptions], RowReader]] = {
-    "Parquet": _parquet,
-    "CSV": CsvFile,
-    "Excel": _excel,
-}
-"""Opens a file of each form: takes its path, the name for errors, the person's column, options."""
-
-
 class Files(NotingReader):
     """The files that paths, directories and patterns stand for, one after another, sorted.
 
@@ -446,9 +390,12 @@ class Files(NotingReader):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Files | None:
         """Read a path or a list of paths. Other addresses than ``file:`` are left to others."""
-        if _is_path(data):
+        if isinstance(data, str | os.PathLike):
             return cls([data], person) if is_local(os.fspath(data)) else None
-        return cls(data, person) if _are_paths(data) else None
+        if not isinstance(data, list | tuple) or not data:
+            return None
+        are_paths = all(isinstance(path, str | os.PathLike) for path in data)
+        return cls(data, person) if are_paths else None
 
     def __init__(
         self,
@@ -473,14 +420,25 @@ class Files(NotingReader):
         return [self._open(file) for file in files_of(self._given)]
 
     def _open(self, file: File) -> RowReader:
-        if file.form not in READERS:
-            raise DataError(
-                file.name,
-                "it is a spreadsheet of another form than .xlsx",
-                "Open it, and save it as .xlsx or as CSV",
-            )
+        table: RowReader
+        match file.form:
+            case "Parquet":
+                from sfumato.data.readers.arrow import ParquetFile
+
+                table = ParquetFile(file.path, file.name)
+            case "CSV":
+                table = CsvFile(file.path, file.name, self._person, self._options)
+            case "Excel":
+                from sfumato.data.readers.excel import ExcelFile
+
+                table = ExcelFile(file.path, file.name, self._person, self._options)
+            case _:
+                raise DataError(
+                    file.name,
+                    "it is a spreadsheet of another form than .xlsx",
+                    "Open it, and save it as .xlsx or as CSV",
+                )
         self._options.require(file.form, file.name)
-        table = READERS[file.form](file.path, file.name, self._person, self._options)
         values = folder_values(file.below[:-1])
         return FileInFolders(table, values, self._person) if values else table
 
@@ -499,7 +457,20 @@ class Files(NotingReader):
 
         The options that are stated belong to it: read otherwise, the files hold other rows.
         """
-        return self._as_read(self._state(name))
+        files = files_of(self._given)
+        if len(files) == 1 and files[0].name == self._given[0]:
+            path = files[0].path
+            status = stat_file(path, files[0].name)
+            state = f"modified {status.st_mtime_ns} of {status.st_size} bytes"
+            return self._as_read(f"{name or path.resolve()} {state}")
+        states = []
+        for file in files:
+            status = stat_file(file.path, file.name)
+            # Where the files lie counts only if they have no name: those that have one may move.
+            place = str(file.path.resolve()) if name is None else None
+            states.append(["/".join(file.below), place, status.st_mtime_ns, status.st_size])
+        digest = hashlib.sha256(json.dumps(states).encode()).hexdigest()
+        return self._as_read(f"{name or 'files'} modified {digest}")
 
     def place(self, name: str | None) -> str:
         """Identify where the files are, and how they are read."""
@@ -508,16 +479,6 @@ class Files(NotingReader):
     def _as_read(self, files: str) -> str:
         stated = self._options.stated()
         return f"{files} read with {stated}" if stated else files
-
-    def _state(self, name: str | None) -> str:
-        files = files_of(self._given)
-        if len(files) == 1 and files[0].name == self._given[0]:
-            path = files[0].path
-            status = stat_file(path, files[0].name)
-            state = f"modified {status.st_mtime_ns} of {status.st_size} bytes"
-            return f"{name or path.resolve()} {state}"
-        digest = state_digest(files, with_paths=name is None)
-        return f"{name or 'files'} modified {digest}"
 
     def rows(self) -> int | None:
         """Give the number of rows, if each file declares it."""
@@ -545,7 +506,11 @@ class Files(NotingReader):
     def _pieces_of(
         self, parts: Sequence[RowReader], columns: Columns, losses: Losses
     ) -> Iterator[Piece]:
-        id_type = self._id_type(parts, columns)
+        id_type: pa.DataType | None = None
+        if self._person in columns and len(parts) > 1:
+            # Files may store the ids of a person in several types: in one type they are one person.
+            schemas = [guarded(part.name, part.schema, columns) for part in parts]
+            id_type = ids_form([schema.field(self._person).type for schema in schemas])
         for part in parts:
             for piece in guarded_batches(part.name, part.pieces_noting, columns, losses):
                 yield partial(self._of_part, part.name, piece, id_type)
@@ -554,17 +519,9 @@ class Files(NotingReader):
         self, name: str, piece: Piece, id_type: pa.DataType | None
     ) -> Iterator[pa.RecordBatch]:
         for batch in guarded_batches(name, piece):
-            yield batch if id_type is None else self._with_ids(batch, id_type)
-
-    def _id_type(self, parts: Sequence[RowReader], columns: Columns) -> pa.DataType | None:
-        """Return the type to which ids of persons are converted; None if they stay as they are."""
-        if self._person is None or len(parts) == 1 or self._person not in columns:
-            return None
-        # Files may store the ids of a person in several types: in one type they are one person.
-        schemas = [guarded(part.name, part.schema, columns) for part in parts]
-        return ids_form([schema.field(self._person).type for schema in schemas])
-
-    def _with_ids(self, batch: pa.RecordBatch, type_: pa.DataType) -> pa.RecordBatch:
-        index = batch.schema.get_field_index(self._person)
-        ids = decoded(batch.column(index)).cast(type_)
-        return batch.set_column(index, pa.field(self._person, type_), ids)
+            if id_type is None:
+                yield batch
+                continue
+            index = batch.schema.get_field_index(self._person)
+            ids = decoded(batch.column(index)).cast(id_type)
+            yield batch.set_column(index, pa.field(self._person, id_type), ids)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 # --- pandas ---------------------------------------------------------------------------------------
 
 
-def _is_pandas_frame(data: object) -> TypeGuard[pd.DataFrame]:
-    return hasattr(data, "iloc") and hasattr(data, "columns")
-
-
 class PandasFrame(NotingReader):
     """A pandas frame. Only the columns wanted are converted, part by part; the index is ignored."""
 
@@ -35,7 +31,8 @@ class PandasFrame(NotingReader):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PandasFrame | None:
         """Read a frame."""
-        return cls(data, person) if _is_pandas_frame(data) else None
+        is_frame = hasattr(data, "iloc") and hasattr(data, "columns")
+        return cls(cast("pd.DataFrame", data), person) if is_frame else None
 
     def __init__(self, frame: pd.DataFrame, person: str | None = None) -> None:
         self._frame = frame
@@ -89,26 +86,22 @@ class PandasFrame(NotingReader):
         schema = self.schema(columns)
         for start in range(0, len(self._frame), BATCH_ROWS):
             rows = slice(start, start + BATCH_ROWS)
-            yield from self._batch_table(columns, rows, schema, losses).to_batches()
-
-    def _batch_table(
-        self, columns: Columns, rows: slice[int, int, None], schema: pa.Schema, losses: Losses
-    ) -> pa.Table:
-        values: dict[str, pa.Array] = {}
-        others: list[str] = []
-        for name, column in columns.items():
-            series = self._frame[name].iloc[rows]
-            if self._holds_objects(name):
-                values[name] = parsed_objects(series.tolist(), name, column, losses)
-            elif self._widened(name, column):
-                values[name] = whole_numbers(series.to_numpy(), name, losses)
-            else:
-                others.append(name)
-        if others:
-            typed = pa.schema([schema.field(name) for name in others])
-            table = self._converted(others, rows, typed)
-            values |= {name: table[name] for name in others}
-        return pa.table({name: values[name] for name in columns}, schema=schema)
+            values: dict[str, pa.Array] = {}
+            others: list[str] = []
+            for name, column in columns.items():
+                series = self._frame[name].iloc[rows]
+                if self._holds_objects(name):
+                    values[name] = parsed_objects(series.tolist(), name, column, losses)
+                elif self._widened(name, column):
+                    values[name] = whole_numbers(series.to_numpy(), name, losses)
+                else:
+                    others.append(name)
+            if others:
+                typed = pa.schema([schema.field(name) for name in others])
+                table = self._converted(others, rows, typed)
+                values |= {name: table[name] for name in others}
+            in_order = {name: values[name] for name in columns}
+            yield from pa.table(in_order, schema=schema).to_batches()
 
     def _converted(
         self, names: list[str], rows: slice[int, int, None], schema: pa.Schema | None
@@ -118,10 +111,6 @@ class PandasFrame(NotingReader):
 
 
 # --- polars ---------------------------------------------------------------------------------------
-
-
-def _is_polars_frame(data: object) -> TypeGuard[pl.DataFrame | pl.LazyFrame]:
-    return hasattr(data, "select") and hasattr(data, "collect_schema")
 
 
 def _is_lazy(frame: pl.DataFrame | pl.LazyFrame) -> TypeGuard[pl.LazyFrame]:
@@ -150,7 +139,8 @@ class PolarsFrame(RowReader):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PolarsFrame | None:
         """Read a frame."""
-        return cls(data) if _is_polars_frame(data) else None
+        is_frame = hasattr(data, "select") and hasattr(data, "collect_schema")
+        return cls(cast("pl.DataFrame | pl.LazyFrame", data)) if is_frame else None
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
@@ -189,16 +179,12 @@ class PolarsFrame(RowReader):
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
-        for frame in self._frames(list(columns)):
-            yield from pa.RecordBatchReader.from_stream(frame)
-
-    def _frames(self, names: list[str]) -> Iterator[pl.DataFrame]:
-        frame = self._frame
-        if _is_eager(frame):
-            yield frame.select(names)
-        elif _is_lazy(frame):
-            wanted = frame.select(names)
+        wanted = self._frame.select(list(columns))
+        frames: Iterable[pl.DataFrame] = [wanted] if _is_eager(wanted) else []
+        if _is_lazy(wanted):
             if hasattr(wanted, "collect_batches"):
-                yield from wanted.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+                frames = wanted.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
             else:
-                yield wanted.collect()
+                frames = [wanted.collect()]
+        for frame in frames:
+            yield from pa.RecordBatchReader.from_stream(frame)

@@ -202,7 +202,12 @@ class Server:
             yield
         finally:
             self._is_inside = False
-            self._leave()
+            # The transaction ends, whatever has become of the connection.
+            if self._has_failed:
+                self.close()
+            elif self._connection is not None:
+                with suppress(DataError):
+                    self.answer("ROLLBACK")
 
     def answer_if_supported(self, query: str) -> pa.Table | None:
         """Ask a question that a server may not support of a table; None where it does not."""
@@ -257,14 +262,6 @@ class Server:
         if self._connection is not connection:
             raise DataError(self._name, *_LOST)
         return self._guarded(lambda: next(reader, None))
-
-    def _leave(self) -> None:
-        """End the transaction, whatever has become of the connection."""
-        if self._has_failed:
-            self.close()
-        elif self._connection is not None:
-            with suppress(DataError):
-                self.answer("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection; a child process leaves that of its parent alone."""
@@ -494,28 +491,22 @@ def _numeric_type(name: str, columns: Columns) -> pa.DataType:
 def _on_axis(values: pa.Array, column: Column, type_: pa.DataType) -> pa.Array:
     """Return what was sent, as it is read on an axis."""
     if column is not None and (pt.is_date(values.type) or pt.is_timestamp(values.type)):
-        return _put_back(values)
+        # What began again in the far past is put behind all other times; "-infinity" is before
+        # them.
+        ticks = values.view(pa.int32() if pt.is_date32(values.type) else pa.int64())
+        most = 2 ** (ticks.type.bit_width - 1) - 1
+        began_again = pc.less(ticks, pa.scalar(-most - 1 + _SHIFT[ticks.type], ticks.type))
+        return pc.if_else(began_again, pa.scalar(most, ticks.type), ticks).view(values.type)
     if column is None or values.type == type_:
         return values
-    if column.has_labels:
-        return _labels(values, column.listed)
-    return parse(values.cast(pa.binary()), column)
-
-
-def _put_back(times: pa.Array) -> pa.Array:
-    """Put what began again in the far past behind all other times; "-infinity" is before them."""
-    ticks = times.view(pa.int32() if pt.is_date32(times.type) else pa.int64())
-    most = 2 ** (ticks.type.bit_width - 1) - 1
-    began_again = pc.less(ticks, pa.scalar(-most - 1 + _SHIFT[ticks.type], ticks.type))
-    return pc.if_else(began_again, pa.scalar(most, ticks.type), ticks).view(times.type)
-
-
-def _labels(texts: pa.Array, listed: Sequence[object]) -> pa.Array:
-    """Read numbers as the whole numbers that are listed; all others become the same one."""
-    numbers = [label for label in listed if isinstance(label, int)]
+    if not column.has_labels:
+        return parse(values.cast(pa.binary()), column)
+    # Numbers are read as the whole numbers that are listed; all others become the same one.
+    numbers = [label for label in column.listed if isinstance(label, int)]
     unlisted = unlisted_number(frozenset(numbers))
-    place = pc.index_in(texts, pa.array(map(str, numbers), pa.string())).fill_null(len(numbers))
-    place = pc.if_else(texts.is_valid(), place, None)
+    listed = pa.array(map(str, numbers), pa.string())
+    place = pc.index_in(values, listed).fill_null(len(numbers))
+    place = pc.if_else(values.is_valid(), place, None)
     return pa.array([*numbers, unlisted], pa.int64()).take(place)
 
 

@@ -37,7 +37,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -220,7 +220,11 @@ def _connected(master: str | None, remote: str | None) -> SparkSession:
         builder = builder.config(name, value)
     if remote is not None:
         if remote.startswith("sc:"):
-            _require_answer(remote)
+            # Spark's own client would ask for minutes whether anything answers there.
+            grpc = importlib.import_module("grpc")
+            client = importlib.import_module("pyspark.sql.connect.client")
+            with client.DefaultChannelBuilder(remote).toChannel() as channel:
+                grpc.channel_ready_future(channel).result(timeout=PATIENCE)
         builder = builder.remote(remote)
     elif master is not None:
         builder = builder.master(master)
@@ -229,14 +233,6 @@ def _connected(master: str | None, remote: str | None) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session: SparkSession = builder.getOrCreate()
     return session
-
-
-def _require_answer(remote: str) -> None:
-    """Raise unless something answers at an address: Spark's own client would ask for minutes."""
-    grpc = importlib.import_module("grpc")
-    client = importlib.import_module("pyspark.sql.connect.client")
-    with client.DefaultChannelBuilder(remote).toChannel() as channel:
-        grpc.channel_ready_future(channel).result(timeout=PATIENCE)
 
 
 @contextmanager
@@ -399,10 +395,6 @@ buckets. Spark computes this once, when it plans. Otherwise no row has a bucket,
 Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def _is_frame(data: object) -> TypeGuard[DataFrame]:
-    return all(hasattr(type(data), ability) for ability in ("sparkSession", "selectExpr", "toDF"))
-
-
 class SparkTable(Reader):
     """A DataFrame, counted where its rows lie. Only cells come back to the driver."""
 
@@ -417,9 +409,14 @@ class SparkTable(Reader):
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> SparkTable | None:
         """Read a DataFrame."""
         if type(data).__module__.startswith("pyspark.pandas"):
-            obstacle = "it is a frame of pandas on Spark"
-            raise UsageError(f"a source of type {type(data).__name__}", obstacle, _TO_SPARK)
-        return cls(data) if _is_frame(data) else None
+            raise UsageError(
+                f"a source of type {type(data).__name__}",
+                "it is a frame of pandas on Spark",
+                "Give frame.to_spark()",
+            )
+        abilities = ("sparkSession", "selectExpr", "toDF")
+        is_frame = all(hasattr(type(data), ability) for ability in abilities)
+        return cls(cast("DataFrame", data)) if is_frame else None
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
@@ -484,31 +481,22 @@ class SparkTable(Reader):
                 raise DataError(count, obstacle, "Ask for fewer bins or axes")
         # Asking the executors takes a job of its own, so they are asked once for a table.
         if not self._is_probed:
-            self._probe()
+            reports = spark_guarded(self.name, self._frame, self._reported)
+            require_package(self.name, reports["versions"].unique().to_pylist())
             self._is_probed = True
 
-    def _probe(self) -> None:
-        """Refuse executors that do not have this package, before anything is charged."""
-
-        def reported() -> pa.Table:
-            numbers = self._ready().range(0, _PROBED_TASKS, 1, _PROBED_TASKS)
-            return _mapped(numbers, PROBE, "versions STRING").toArrow()
-
-        reports = spark_guarded(self.name, self._frame, reported)
-        require_package(self.name, reports["versions"].unique().to_pylist())
+    def _reported(self) -> pa.Table:
+        numbers = self._ready().range(0, _PROBED_TASKS, 1, _PROBED_TASKS)
+        return _mapped(numbers, PROBE, "versions STRING").toArrow()
 
     def count(self, scan: Scan) -> list[Cube]:
         """Count all needs of a scan in one job: one cube for each, in order."""
 
-        def counted() -> pa.Table:
-            columns = CountedColumns.of(scan.needs)
-            return (
-                self._counted(scan, columns)
-                .toArrow()
-                .rename_columns([*columns.cells, *columns.numbers])
-            )
-
-        table = spark_guarded(self.name, self._frame, counted)
+        columns = CountedColumns.of(scan.needs)
+        counted = spark_guarded(
+            self.name, self._frame, lambda: self._counted(scan, columns).toArrow()
+        )
+        table = counted.rename_columns([*columns.cells, *columns.numbers])
         return cubes_of(scan, table, self._key_types(scan))
 
     def select(self, scan: Scan, rule: KeyRule) -> Iterator[pa.RecordBatch]:
@@ -547,11 +535,9 @@ class SparkTable(Reader):
             counted = counted.selectExpr(*groups)
             return _mapped(counted, SelectionTask(rule, key_type), ", ".join(shown)).toArrow()
 
-        table = spark_guarded(self.name, self._frame, run)
-        return unpacked(need.lattice, table, key_type)
+        return unpacked(need.lattice, spark_guarded(self.name, self._frame, run), key_type)
 
     def _key_types(self, scan: Scan) -> dict[str, pa.DataType]:
-        """Return the type of each column of keys."""
         named = {axis.column_name for need in scan.needs for axis in need.columns if axis.has_keys}
         schema = self.schema(dict.fromkeys(named))
         return {name: schema.field(name).type for name in named}
@@ -619,9 +605,6 @@ def unpacked(lattice: Lattice, shown: pa.Table, key_type: pa.DataType) -> Iterat
         yield pa.record_batch(columns)
 
 
-_TO_SPARK = "Give frame.to_spark()"
-
-
 def _plain_name(place: int) -> str:
     return f"sfumato_column_{place}"
 
@@ -659,7 +642,7 @@ class SparkFiles(SparkTable):
                 )
             folder = os.path.isdir(given)
             paths = [os.path.abspath(given)] if folder else [str(file.path) for file in listed]
-        super().__init__(_read(session, self.name, paths))
+        super().__init__(spark_guarded(self.name, session, lambda: session.read.parquet(*paths)))
 
     def label(self, name: str | None) -> str:
         """Identify the state of local files."""
@@ -668,7 +651,3 @@ class SparkFiles(SparkTable):
     def place(self, name: str | None) -> str:
         """Identify where local files are."""
         return super().place(name) if self._files is None else self._files.place(name)
-
-
-def _read(session: SparkSession, name: str, paths: list[str]) -> DataFrame:
-    return spark_guarded(name, session, lambda: session.read.parquet(*paths))
