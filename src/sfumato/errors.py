@@ -32,7 +32,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LONGEST_SHOWN = 80
-LONGEST_WHOLE = 10**40
 CLOSE = 0.65  # how alike two words are of which one may be meant by the other
 _CREDENTIALS = re.compile(
     r"(\w:/{1,3})[^\s:/@]*:\S*@"  # of an address
@@ -91,7 +90,7 @@ def shown(value: object) -> str:
     >>> shown("0,5"), shown(10**5000)
     ("'0,5'", 'an integer of more than 40 digits')
     """
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= LONGEST_WHOLE:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
         return "an integer of more than 40 digits"
     if hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__"):
         # An array or a frame given by mistake may hold the data.

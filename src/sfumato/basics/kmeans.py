@@ -121,8 +121,6 @@ def sse(points: Array, centers: Array) -> float:
 STARTS = 10
 STEPS = 100
 TOLERANCE = 1e-6
-FEW_STARTS = 3
-"""Starts of a grouping that only helps to look for rows."""
 SAMPLE = 5_000
 """Starts are tried on so many points, or fifty for each centre; the best one goes on with all."""
 
@@ -163,7 +161,8 @@ def grouping(points: Array, weights: Array, k: int) -> Array:
     ``points`` and ``weights`` are those of ``weighted_kmeans``; at least one weight is positive.
     """
     has_weight = weights > 0
-    return _search(points[has_weight], weights[has_weight], k, FEW_STARTS)
+    # Three starts: a grouping only helps to look for rows.
+    return _search(points[has_weight], weights[has_weight], k, 3)
 
 
 def _search(points: Array, weights: Array, k: int, tries: int) -> Array:

@@ -42,7 +42,6 @@ from sfumato.errors import UsageError, explained, nearest, printable
 __all__ = ["Axis", "Categories", "Domain", "Interval", "Keys", "Listed"]
 
 Bound: TypeAlias = "int | float | str | dt.date | dt.datetime"
-FINEST_CELLS = 2**40
 RESERVED = ("count", "low", "high")  # columns of every answer's frame
 
 A = TypeVar("A")
@@ -163,7 +162,7 @@ class Interval(
                 "doubles are coarser than that step at these bounds",
                 "Choose a wider step",
             )
-        if self._steps() > FINEST_CELLS:
+        if self._steps() > 2**40:
             raise UsageError(stated, "that makes more than 2^40 cells", "Choose a wider step")
 
     def _width(self) -> Fraction:

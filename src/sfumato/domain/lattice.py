@@ -452,7 +452,6 @@ class GridAxis(
         return snap_of(self.lower, self.upper, self.cells) if self.snap else 0.0
 
     def edges(self) -> Array:
-        """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
         return self.points(range(self.cells + 1))
 
     def extremes(self) -> tuple[Array, Array]:
@@ -592,7 +591,6 @@ class EdgesAxis(
         return None if self.step is None else (self.origin, self.step)
 
     def edges(self) -> Array:
-        """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
         return np.array(self.bounds)
 
     def extremes(self) -> tuple[Array, Array]:
@@ -633,7 +631,8 @@ class _EdgeSearch:
 
     def __init__(self, edges: Array) -> None:
         self._edges = edges
-        size = min(max(_CELLS_AN_EDGE * len(edges), _FEWEST_CELLS), _MOST_CELLS)
+        # Eight cells for each edge leave few of them crowded.
+        size = min(max(8 * len(edges), 64), 2**16)
         self._last = float(size - 1)
         self._low = edges.min(initial=np.inf)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -668,11 +667,6 @@ class _EdgeSearch:
         np.fmax(scaled, 0.0, out=scaled)
         np.fmin(scaled, self._last, out=scaled)
         return np.asarray(scaled, np.int64)
-
-
-_CELLS_AN_EDGE = 8
-_FEWEST_CELLS = 64
-_MOST_CELLS = 2**16
 
 
 @lru_cache(maxsize=16)

@@ -236,9 +236,6 @@ def plain_bound(bound: object) -> int | float | str:
     raise _no_bound(bound)
 
 
-_DAY_LIKE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*", re.S)
-
-
 def _no_bound(bound: object) -> BoundsRequired:
     """The error of a value that is no bound; it says what the text looks like."""
     remedy = 'Write a number such as 100, or a date such as "2014-01-31"'
@@ -248,7 +245,7 @@ def _no_bound(bound: object) -> BoundsRequired:
     stated = f"bound {shown(bound)}"
     if float_of_text(bound) is not None:
         return BoundsRequired(stated, "it is a number in quotes", "Write it without quotes")
-    if _DAY_LIKE.fullmatch(bound):
+    if re.fullmatch(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*", bound, re.S):
         obstacle = "it is a date in another form than year-month-day, or no day of the calendar"
         return BoundsRequired(stated, obstacle, 'Write dates as in "2014-01-31"')
     return BoundsRequired(stated, "a bound is a number, a date or a time", remedy)

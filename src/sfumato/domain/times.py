@@ -25,7 +25,6 @@ from sfumato.errors import UsageError, nearest, shown
 
 TimeUnit: TypeAlias = Literal["day", "microsecond"]
 EPOCH = dt.datetime(1970, 1, 1)
-MICROSECOND = dt.timedelta(microseconds=1)
 MICROSECONDS_A_SECOND = 10**6
 SECONDS_A_DAY = 86_400
 MICROSECONDS_A_DAY = SECONDS_A_DAY * MICROSECONDS_A_SECOND
@@ -76,7 +75,7 @@ def number_of(text: str) -> float:
     """Turn a text that ``plain_text`` wrote into days or microseconds since 1970-01-01."""
     moment = parse(text)
     if isinstance(moment, dt.datetime):
-        return float((moment - EPOCH) // MICROSECOND)
+        return float((moment - EPOCH) // dt.timedelta(microseconds=1))
     return float((moment - EPOCH.date()).days)
 
 
@@ -220,7 +219,6 @@ _PATTERNS: dict[Part, re.Pattern[str]] = {
     "week": re.compile(r"([0-9]{4})-W([0-9]{2})"),
     "year": re.compile(r"([0-9]{4})"),
 }
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # 1970-01-01 was a Thursday: the fourth day of week 0.
 DAYS_BEFORE_EPOCH = 3
 _WEEK_0 = dt.date(1970, 1, 1).toordinal() - DAYS_BEFORE_EPOCH
@@ -305,7 +303,7 @@ def period_of(part: Part, given: object) -> str | None:
     if not isinstance(plain, str):
         return None
     text = plain.strip()
-    if _DATE.fullmatch(text):
+    if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         try:
             return _period_of_date(part, dt.date.fromisoformat(text))
         except ValueError:

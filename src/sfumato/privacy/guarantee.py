@@ -21,7 +21,6 @@ from sfumato.privacy.measures import Measure, MetricDP
 from sfumato.privacy.unit import Unit, is_name
 
 EXACT = "none: integer samplers, no floating point"
-DOCSTRING_WIDTH = 100
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
 NAMES = {
@@ -192,7 +191,7 @@ def fill_docstring(owner: C) -> C:
         if not isinstance(text, Proof | str):
             return place.group()
         wrapper = textwrap.TextWrapper(
-            width=DOCSTRING_WIDTH,
+            width=100,
             initial_indent=indent,
             subsequent_indent=indent,
             break_long_words=False,

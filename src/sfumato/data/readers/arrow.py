@@ -54,7 +54,6 @@ class Stream(RowReader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Stream | None:
-        """Read anything that has a stream, of any package."""
         if isinstance(data, pa.RecordBatch):
             return cls(pa.Table.from_batches([data]))
         return cls(data) if _is_streamed(data) else None
@@ -81,11 +80,9 @@ class Stream(RowReader):
         return self._reader
 
     def names(self) -> list[str]:
-        """Give the names of the columns."""
         return list(self._open().schema.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Give the types of all columns."""
         return self._open().schema
 
     def rows(self) -> int | None:
@@ -93,7 +90,6 @@ class Stream(RowReader):
         return len(self._data) if isinstance(self._data, Sized) else None
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read the stream."""
         reader = self._open()
         if not self.read_once:
             self._reader = None
@@ -126,7 +122,6 @@ class StreamFunction(RowReader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> StreamFunction | None:
-        """Read what a function opens."""
         return cls(data) if callable(data) and not isinstance(data, type) else None
 
     def __init__(self, function: Callable[[], object]) -> None:
@@ -164,7 +159,6 @@ class StreamFunction(RowReader):
         return reader.schema
 
     def names(self) -> list[str]:
-        """Give the names of the columns."""
         return list((self._first or self._looked_at()).names)
 
     def schema(self, columns: Columns) -> pa.Schema:
@@ -175,7 +169,6 @@ class StreamFunction(RowReader):
         return self._first
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read what the function opens."""
         self._is_checked = False
         yield from _read(self._opened(), columns)
 
@@ -185,7 +178,6 @@ class ArrowDataset(RowReader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> ArrowDataset | None:
-        """Read a dataset."""
         abilities = ("get_fragments", "to_batches", "schema")
         return cls(data) if all(hasattr(data, ability) for ability in abilities) else None
 
@@ -333,11 +325,9 @@ class NumpyArray(RowReader):
         return self._axes
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Give the type of the array for each column."""
         return self._batch(0, 0, columns).schema
 
     def rows(self) -> int | None:
-        """Give the number of rows."""
         return len(self._array)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:

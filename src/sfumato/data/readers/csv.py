@@ -41,8 +41,6 @@ SEPARATORS = {
 }
 """What commonly separates fields, and what messages call one and several of them."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs write it before UTF-8
-_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LINE_BREAK = re.compile(rb"\r\n|\n|\r")
 
 Explained = tuple[str, str]
@@ -91,7 +89,7 @@ def read_header(
     # One byte more than a row may have: without it, the file ends here.
     head = read_up_to(stream, csv_rows.LONGEST + 1)
     is_final = len(head) <= csv_rows.LONGEST
-    marked = head.removeprefix(_BYTE_ORDER_MARK)
+    marked = head.removeprefix(b"\xef\xbb\xbf")  # some programs write it before UTF-8
     header = _from_line(marked, options.header_row).lstrip(b"\r\n")
     if not header:
         obstacle = "it has no header" if options.header_row == 1 else f"it has no {where}"
@@ -134,7 +132,7 @@ def _from_line(head: bytes, number: int) -> bytes:
 
 
 def _utf_16(head: bytes) -> str | None:
-    if head[:2] in _UTF_16_MARKS:
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     # Names of columns hold no zero character. Without a mark, the first letters show the order.
     if head[1:2] == b"\0":

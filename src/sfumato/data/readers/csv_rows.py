@@ -40,8 +40,6 @@ WINDOW = 2**22
 COMMA = b","
 
 _MARK = ord('"')
-_FEED = ord("\n")
-_RETURN = ord("\r")
 _LINE_BREAK = re.compile(rb"\r\n|\n|\r")
 
 
@@ -184,10 +182,10 @@ def _breaks(
     is_closed : bool
     """
     text = np.frombuffer(held, np.uint8, size)
-    feeds = _bits(text == _FEED)
+    feeds = _bits(text == ord("\n"))
     returns = np.zeros_like(feeds)
     if held.find(b"\r", 0, size) >= 0:
-        returns = _bits(text == _RETURN)
+        returns = _bits(text == ord("\r"))
     end = _bit(size - 1)
     continues = _before(feeds)
     if not is_final:
@@ -268,7 +266,6 @@ def _bits(is_set: Array) -> Array:
 
 
 def _bit(place: int) -> np.uint64:
-    """Return the bit of a byte in its word."""
     return np.uint64(1 << place % _WORD)
 
 
@@ -309,9 +306,6 @@ _KNOWN = re.compile(
     r"ascii|utf-8(-sig)?|utf-16(-[lb]e)?|utf-32(-[lb]e)?|cp\d+|iso8859-\d+|koi8-[rtu]|mac-[a-z]+"
     r"|big5|gbk|gb2312|gb18030|shift_jis|euc_jp|euc_kr"
 )
-_INVALID = "\udcff"
-"""What stands for bytes that are not valid: a lone surrogate, which is not valid in UTF-8."""
-
 _CHUNK = 2**18
 
 
@@ -343,7 +337,7 @@ def encoding_of(name: str) -> str:
 def _keep_invalid(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return _INVALID, error.end
+    return "\udcff", error.end  # a lone surrogate, which is not valid in UTF-8
 
 
 codecs.register_error("sfumato.invalid", _keep_invalid)

@@ -72,7 +72,6 @@ class DuckTable(RowReader):
         """Give the table as a relation, for as long as the context holds."""
 
     def names(self) -> list[str]:
-        """Give the names of the columns."""
         with self._relation() as table:
             return list(table.columns)
 
@@ -155,7 +154,6 @@ class DuckRelation(DuckTable):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
-        """Read a relation."""
         abilities = ("project", "columns", "__arrow_c_stream__")
         if not all(hasattr(data, ability) for ability in abilities):
             return None
@@ -189,13 +187,6 @@ _SAME_ROWS_OF_VIEWS = (
     "The view of DuckDB showed the same rows in all scans of this release: its query draws none at "
     "random."
 )
-_ALONE = {
-    "enable_external_access": "false",
-    "autoload_known_extensions": "false",
-    "autoinstall_known_extensions": "false",
-    "allow_community_extensions": "false",
-}
-"""A file that is opened so reads no other file, no address, and no variable of Python."""
 
 
 class _Held(NamedTuple):
@@ -242,7 +233,6 @@ class DuckFile(DuckTable):
         return f"{self.place(name)} {' and '.join(states)}"
 
     def place(self, name: str | None) -> str:
-        """Identify the table of the file."""
         table = ".".join(map(quoted, self._address.parts))
         return f"{name or self._path.resolve()} table {table}"
 
@@ -303,7 +293,14 @@ class DuckFile(DuckTable):
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
         package = driver()
-        settings = {**_ALONE, "temp_directory": _folder_of(os.getpid())}
+        # A file that is opened so reads no other file, no address, and no variable of Python.
+        settings = {
+            "enable_external_access": "false",
+            "autoload_known_extensions": "false",
+            "autoinstall_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "temp_directory": _folder_of(os.getpid()),
+        }
         try:
             opened: duckdb.DuckDBPyConnection = package.connect(
                 str(self._path), read_only=True, config=settings

@@ -45,13 +45,8 @@ DURATION = "duration"
 
 _EPOCH = dt.datetime(1899, 12, 30)
 _DAYS_TO_1904 = 1462
-_END_OF_DAYS = 2_958_466
-"""The day after 9999-12-31."""
-_FALSE_LEAP_DAY = 60
-"""Excel counts a 29 February 1900, which never was."""
 
 _MOMENTS = frozenset([*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)])
-_DURATIONS = frozenset([46])
 _LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.', re.DOTALL)
 _ELAPSED = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[[^\]]*\]")
@@ -152,10 +147,11 @@ def moment(number: float, from_1904: bool) -> Cell:
     (datetime.date(2024, 3, 14), datetime.time(12, 0), '')
     """
     days = number + _DAYS_TO_1904 if from_1904 else number
-    if number < 0 or days >= _END_OF_DAYS:
+    if number < 0 or days >= 2_958_466:  # the day after 9999-12-31
         return ""
+    # Excel counts a 29 February 1900 as day 60, which never was.
+    shift = 1 if days < 60 else 0
     # Days as doubles are right to about a microsecond; times are rounded to milliseconds.
-    shift = 1 if days < _FALSE_LEAP_DAY else 0
     try:
         time = _EPOCH + dt.timedelta(milliseconds=round((days + shift) * 86_400_000))
     except OverflowError:
@@ -211,7 +207,7 @@ def meanings(styles: Sequence[Element]) -> dict[str, str]:
 def _of_number(number: str) -> str:
     if not (number.isascii() and number.isdigit()) or len(number) > 3:
         return NUMBER
-    if int(number) in _DURATIONS:
+    if int(number) == 46:
         return DURATION
     return MOMENT if int(number) in _MOMENTS else NUMBER
 
@@ -253,7 +249,6 @@ class ExcelFile(TextFile):
         return list(_names_at(self.path, self.name, self._options, state))
 
     def pieces_noting(self, columns: Columns, losses: Losses) -> list[Piece]:
-        """Give the sheet in one piece."""
         return [partial(self._batches, columns, losses)]
 
     def _batches(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:

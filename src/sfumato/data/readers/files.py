@@ -101,15 +101,12 @@ class FileInFolders(NotingReader):
         return pa.schema([*in_file, *text_schema(of_folders, self.name, self._person)])
 
     def rows(self) -> int | None:
-        """Give the number of rows of the file."""
         return self._file.rows()
 
     def hints(self) -> Iterable[str]:
-        """Give the hints on the file."""
         return self._file.hints()
 
     def misreading(self) -> tuple[str, str] | None:
-        """Say what the file says."""
         return self._file.misreading()
 
     def pieces_noting(self, columns: Columns, losses: Losses) -> Iterator[Piece]:
@@ -412,7 +409,6 @@ class Files(NotingReader):
         self.name = called(self._given)
 
     def written_as(self, options: FileOptions) -> Self:
-        """Give the same files, written as the options say."""
         return type(self)(self._given, self._person, options)
 
     def parts(self) -> list[RowReader]:
@@ -487,12 +483,10 @@ class Files(NotingReader):
         return sum(rows) if len(rows) == len(declared) else None
 
     def hints(self) -> Iterable[str]:
-        """Give the hints on all files."""
         for part in self.parts():
             yield from guarded_batches(part.name, part.hints)
 
     def misreading(self) -> tuple[str, str] | None:
-        """Say what the first file says."""
         return self.parts()[0].misreading()
 
     def pieces_noting(self, columns: Columns, losses: Losses) -> Iterable[Piece]:

@@ -30,7 +30,6 @@ class PandasFrame(NotingReader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PandasFrame | None:
-        """Read a frame."""
         is_frame = hasattr(data, "iloc") and hasattr(data, "columns")
         return cls(cast("pd.DataFrame", data), person) if is_frame else None
 
@@ -75,7 +74,6 @@ class PandasFrame(NotingReader):
         return has_keys and self._frame[name].dtype in (np.float64, np.uint64)
 
     def rows(self) -> int | None:
-        """Give the number of rows."""
         return len(self._frame)
 
     def pieces_noting(self, columns: Columns, losses: Losses) -> list[Piece]:
@@ -138,7 +136,6 @@ class PolarsFrame(RowReader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PolarsFrame | None:
-        """Read a frame."""
         is_frame = hasattr(data, "select") and hasattr(data, "collect_schema")
         return cls(cast("pl.DataFrame | pl.LazyFrame", data)) if is_frame else None
 
@@ -153,7 +150,6 @@ class PolarsFrame(RowReader):
         return frame.clear() if _is_eager(frame) else frame.collect_schema().to_frame()
 
     def names(self) -> list[str]:
-        """Give the names of the columns."""
         return list(self._empty().columns)
 
     def schema(self, columns: Columns) -> pa.Schema:
@@ -178,7 +174,6 @@ class PolarsFrame(RowReader):
         return len(frame) if _is_eager(frame) else None
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read the columns wanted."""
         wanted = self._frame.select(list(columns))
         frames: Iterable[pl.DataFrame] = [wanted] if _is_eager(wanted) else []
         if _is_lazy(wanted):

@@ -46,15 +46,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BATCH_BYTES = 2**21
+_BATCHES = {"adbc.postgresql.batch_size_hint_bytes": str(2**21)}
 """How large a batch should be: what is read at a time stays small, whatever the table holds."""
-
-_BATCHES = {"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)}
 
 # What an address says of these comes later, and counts.
 _CONNECTING = "connect_timeout=10&fallback_application_name=sfumato"
-_PAUSE = 1.0
-"""Seconds after which the server is told again to stop: it may not have heard the question yet."""
 
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _FOUND = """
@@ -120,9 +116,6 @@ _STOPPED = (
     "Look for the reason in the server's log",
 )
 _LOST = _MEANING["08"]
-_UNSUPPORTED = "0A000"
-_IN_FAILED_TRANSACTION = "25P02"
-COLUMN_GONE = _MEANING["42703"]
 
 
 class Server:
@@ -335,7 +328,8 @@ def _waited(action: Callable[[], T], cancel: Callable[[], None]) -> T:
             while future is not None and not future.done():
                 with suppress(Exception):
                     cancel()
-                wait([future], _PAUSE)
+                # Then it is told again to stop: it may not have heard the question yet.
+                wait([future], timeout=1)
             raise
         finally:
             del future  # it holds an error, whose frames hold it
@@ -362,7 +356,7 @@ def _unless_unsupported(connection: AdbcConnection, query: str, is_inside: bool)
     try:
         return _all_of(connection, query)
     except _manager().Error as error:
-        if error.sqlstate != _UNSUPPORTED:
+        if error.sqlstate != "0A000":  # feature_not_supported
             raise
     if is_inside:
         _all_of(connection, "ROLLBACK TO tried")
@@ -374,7 +368,7 @@ def _has_failed_transaction(connection: AdbcConnection) -> bool:
     try:
         _all_of(connection, "SELECT 1")
     except _manager().Error as error:
-        return bool(error.sqlstate == _IN_FAILED_TRANSACTION)
+        return bool(error.sqlstate == "25P02")  # in_failed_sql_transaction
     return False
 
 
@@ -429,8 +423,6 @@ _AS_TEXT = (18, 1042, 2950)  # "char", char(n), uuid
 _NUMERIC = 1700
 _ANY_NUMERIC = pa.decimal256(76, 38)
 """Stands for a numeric that is not read."""
-_OTHER = pa.list_(pa.null())
-"""Stands for a type that no axis and no person can have."""
 
 _SHIFT = {pa.int32(): 10_957, pa.int64(): 10_957 * 86_400 * 10**6}
 """The days, and the microseconds, from 1970-01-01 to 2000-01-01."""
@@ -475,7 +467,8 @@ def _arrow_field(field: _Field, columns: Columns) -> pa.Field:
         return pa.field(field.name, _AS_THEY_ARE[field.number])
     if field.number in _AS_TEXT or field.is_text:
         return pa.field(field.name, pa.string())
-    return pa.field(field.name, _OTHER, metadata={ENGINE_TYPE: field.called})
+    # No axis and no person can have the type that stands for it.
+    return pa.field(field.name, pa.list_(pa.null()), metadata={ENGINE_TYPE: field.called})
 
 
 def _numeric_type(name: str, columns: Columns) -> pa.DataType:
@@ -692,7 +685,7 @@ class PostgresTable(RowReader):
     def _wanted(self, columns: Columns) -> list[_Field]:
         fields = {field.name: field for field in self._fields()}
         if not columns.keys() <= fields.keys():
-            raise DataError(self.name, *COLUMN_GONE)
+            raise DataError(self.name, *_MEANING["42703"])
         return [fields[name] for name in columns]
 
     def _query(self, fields: Sequence[_Field]) -> str:

@@ -376,9 +376,6 @@ LEAST_VERSION = 4
 _PROBED_TASKS = 8
 """In how many tasks it is tried whether executors can count: on most of them, at no great cost."""
 
-_USUAL_PARTS = 200
-"""How many tasks count persons where the session does not say it: Spark's own default."""
-
 _ROWS = "rows"
 
 
@@ -407,7 +404,6 @@ class SparkTable(Reader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> SparkTable | None:
-        """Read a DataFrame."""
         if type(data).__module__.startswith("pyspark.pandas"):
             raise UsageError(
                 f"a source of type {type(data).__name__}",
@@ -450,11 +446,9 @@ class SparkTable(Reader):
         return spark_guarded(self.name, self._frame, fields)
 
     def names(self) -> list[str]:
-        """Give the names of the columns."""
         return [field.name for field in self._fields()]
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Give the types of the columns wanted."""
         return pa.schema(
             [
                 (field.name, arrow_type(field.dataType))
@@ -574,9 +568,9 @@ class SparkTable(Reader):
         # The sum makes the two zeros one. Equal ids of other types are equal to Spark as well.
         known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
         bucket = f"CASE WHEN {_ARE_SPARKS_OWN} THEN {_bucket_of(known)} END AS {BUCKET}"
-        # Some services write "auto" here.
+        # Some services write "auto" here; 200 is Spark's own default.
         stated = self._ready().conf.get("spark.sql.shuffle.partitions") or ""
-        parts = int(stated) if stated.isdigit() else _USUAL_PARTS
+        parts = int(stated) if stated.isdigit() else 200
         present = rows.filter(f"{name} IS NOT NULL").selectExpr("*", bucket)
         return present.repartition(parts, BUCKET)
 

@@ -34,7 +34,6 @@ BUCKET = "bucket"
 OF_BUCKETS = -1
 """The need of rows that say which buckets a task saw."""
 
-WITHOUT_BUCKET = "The session has a function of its own named hash or pmod."
 IN_TWO_TASKS = "Spark brought the rows of one person to two tasks."
 
 _SUM = pa.decimal128(38, 0)
@@ -144,7 +143,9 @@ class ScanTask:
                 if self.scan.unit.person is not None:
                     buckets = columns.pop()
                     if buckets.null_count:
-                        raise InternalError(WITHOUT_BUCKET)
+                        raise InternalError(
+                            "The session has a function of its own named hash or pmod."
+                        )
                     seen[buckets.to_numpy()] = 1
                 yield pa.RecordBatch.from_arrays(columns, names=list(self.names))
 

@@ -363,7 +363,6 @@ def _place(reference: str | None, following: int) -> int:
 
 
 def _number(reference: str | None, following: int) -> int:
-    """Return the number of a row."""
     text = reference or ""
     is_number = text.isascii() and text.isdigit() and len(text) <= 9
     return int(text) if is_number else following
