@@ -28,8 +28,8 @@ from sfumato.errors import UsageError, nearest
 
 Bins = TypeVar("Bins", bound=GridAxis | EdgesAxis)
 
+# Characters of a heading or a name.
 LONGEST = 200
-"""Characters of a heading or a name."""
 
 
 class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

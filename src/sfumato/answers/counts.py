@@ -26,8 +26,8 @@ from sfumato.privacy import StackedNorm, Unit
 
 # --- one whole number for each person -------------------------------------------------------------
 
+# What is made of a person's values in a cell.
 PersonStatistic: TypeAlias = Literal["mean", "sum"]
-"""What is made of a person's values in a cell."""
 
 INT64_LIMIT = 2**63
 
@@ -112,6 +112,8 @@ class PersonLattice(msgspec.Struct, frozen=True):
 
 # --- what is counted ------------------------------------------------------------------------------
 
+# What the number in a cell is a number of; the last four are numbers of persons, by a number that
+# each of them has.
 Counted = Literal[
     "rows",
     "persons",
@@ -120,17 +122,12 @@ Counted = Literal[
     "norm of each person",
     "largest cell of each person",
 ]
-"""What the number in a cell is a number of; the last four are numbers of persons, by a number that
-each of them has.
-"""
 
 
+# The largest number that a row adds to a sum, and the largest whose square it adds. 10^9 rows then
+# add up to less than 2^62.
 MOST_SUMMED = 2**31
 MOST_SQUARED = 2**16
-"""The largest number that a row adds to a sum, and the largest whose square it adds.
-
-10^9 rows then add up to less than 2^62.
-"""
 
 
 class Summed(msgspec.Struct, frozen=True):

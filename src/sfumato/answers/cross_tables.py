@@ -9,8 +9,8 @@ import numpy as np
 from sfumato.answers.estimate import reach_text
 from sfumato.basics import Array
 
+# What a row or column of sums is called.
 ALL = "all"
-"""What a row or column of sums is called."""
 
 
 @dataclass(frozen=True)

@@ -108,12 +108,12 @@ def error_probability(confidence: Exactly) -> float:
     return float(alpha)
 
 
+# How many digits of the half-width are kept.
 DIGITS = 2
-"""How many digits of the half-width are kept."""
 
 MOST_DECIMALS = 12
+# Of the last digit: an end that is so near to a number of few digits is that number.
 NEARLY = 1e-6
-"""Of the last digit: an end that is so near to a number of few digits is that number."""
 
 
 def to_meaningful_digits(table: pa.Table, spare: int = 0) -> pa.Table:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 else:
     pa = Deferred("pyarrow")
 
+# What the columns of the edges of bins end with.
 ENDS = ("_lower", "_upper")
-"""What the columns of the edges of bins end with."""
 
+# The columns of the cells in which the rows behind a quantile lie.
 CELLS = ("cell_low", "cell_high")
-"""The columns of the cells in which the rows behind a quantile lie."""
 
+# What a text begins with that some spreadsheet program would run as a formula.
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # the last four are the first four in full width
-"""What a text begins with that some spreadsheet program would run as a formula."""
 _NUMBER = r"[-−]?\d+(\.\d+)?(e[+-]?\d+)?"
 _HARMLESS = re.compile(rf"{_NUMBER}( to {_NUMBER}| and (above|below))?")
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# The group of entry points by which packages declare their questions: name = "module:Class".
 GROUP = "sfumato.questions"
-"""The group of entry points by which packages declare their questions: name = "module:Class"."""
 FOLDERS = (".dist-info", ".egg-info")
 
 

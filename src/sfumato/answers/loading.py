@@ -18,8 +18,8 @@ from sfumato.basics import UNREADABLE, from_bytes, to_bytes, valid
 from sfumato.domain import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, not_saved, printable
 
+# What ``--json`` prints beside a release; version 0.1 printed the first only.
 FOR_PEOPLE = frozenset({"table", "accuracy"})
-"""What ``--json`` prints beside a release; version 0.1 printed the first only."""
 
 
 class _Tagged(msgspec.Struct):

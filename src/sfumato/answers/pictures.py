@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from sfumato.basics import Array
 
+# For annotations: other rooms import it from here.
 Axes: TypeAlias = "matplotlib.axes.Axes"
-"""For annotations: other rooms import it from here."""
 
+# Axes to draw on: one, or as many as there are panels.
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
-"""Axes to draw on: one, or as many as there are panels."""
 
 
 def drawn(kind: str, shown: object, ax: Panels | None, *given: object) -> Axes:

@@ -207,7 +207,6 @@ class CountsPreview(Preview, frozen=True):
         return [*self.notes, *super().remarks()]
 
     def _which(self) -> str:
-        """What the noise is added to."""
         if self.terms != 1:
             return "each count, and numbers are sums of them"
         if self.cells == 1:
@@ -217,7 +216,6 @@ class CountsPreview(Preview, frozen=True):
         return f"each of {self.cells:,} counts"
 
     def _reach(self) -> str:
-        """How accurate each number would be."""
         if self.terms is None:
             obstacle = "how accurate each number is depends on how many rows there are"
             return f"{obstacle}: state rows= to preview it"

@@ -14,12 +14,12 @@ _NUMBER = r"([0-9.]{1,40})"
 _CHARGED = re.compile(rf"(?:epsilon = {_NUMBER}(?:, delta = {_NUMBER})?|rho = {_NUMBER})")
 
 
+# What stands between the name of the data and their version in a label.
 VERSION = ", version "
-"""What stands between the name of the data and their version in a label."""
 
 
+# What is said of an answer that was asked for as it is stored.
 LATER = "the data may have changed since, and nothing was counted again"
-"""What is said of an answer that was asked for as it is stored."""
 
 
 class DataName(NamedTuple):

@@ -25,16 +25,16 @@ from sfumato.privacy import Proof
 Q = TypeVar("Q", bound=type[Question[Release]])
 T = TypeVar("T")
 
+# Answers that no question of the publisher's gives: those of streams.
 STREAMED = ("sfumato.questions.counters:CounterRelease",)
-"""Answers that no question of the publisher's gives: those of streams."""
 
 LONGEST_REASON = 200
 
+# Questions that other packages registered, by their tag.
 _outside: dict[str, type[Question[Release]]] = {}
-"""Questions that other packages registered, by their tag."""
 
+# Why questions that installed packages declare are not known, by the names that they declare.
 _refused: dict[str, UsageError] = {}
-"""Why questions that installed packages declare are not known, by the names that they declare."""
 
 
 @cache
@@ -269,7 +269,6 @@ def _is_registered(kind: type[Question[Release]]) -> bool:
 
 
 def _class(place: str, base: type[T]) -> type[T]:
-    """Import a class that the library lists."""
     kind = imported(place)
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise InternalError(f"{place} is listed, and is no {base.__name__}.")

@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
+# Names and what they are, for the second sheet.
 Lines: TypeAlias = Sequence[tuple[str, str]]
-"""Names and what they are, for the second sheet."""
 
+# Rows of a sheet below its header.
 MOST_ROWS = 2**20 - 1
-"""Rows of a sheet below its header."""
 MOST_COLUMNS = 2**14
 LONGEST_TEXT = 32_767
 WIDEST = 60
+# How many rows decide the width of a column.
 SAMPLED = 1000
-"""How many rows decide the width of a column."""
+# The time that a file states as its own where no receipt says one.
 EPOCH = dt.datetime(1980, 1, 1)
-"""The time that a file states as its own where no receipt says one."""
 
+# How whole numbers are shown: labels and values of an axis, such as years, without separators.
 WHOLE: dict[Kind, str] = {"amount": "#,##0", "value": "0", "label": "0"}
-"""How whole numbers are shown: labels and values of an axis, such as years, without separators."""
+# Beyond, a sheet would round a whole number.
 LARGEST_WHOLE = 10**15
-"""Beyond, a sheet would round a whole number."""
 DATE = "yyyy-mm-dd"
 TIME = "yyyy-mm-dd hh:mm:ss"
 
@@ -195,7 +195,6 @@ def _local(value: dt.date) -> dt.date:
 
 
 def _number_format(values: Sequence[object], kind: Kind) -> str:
-    """How the numbers of a column are shown."""
     if any(isinstance(value, dt.datetime) for value in values):
         return TIME
     if any(isinstance(value, dt.date) for value in values):
@@ -231,11 +230,11 @@ def _shown(value: object) -> str:
 
 CONTENTS = "Contents and guarantee"
 LONGEST_NAME = 31
+# How many columns are printed on a page that stands upright.
 UPRIGHT = 10
-"""How many columns are printed on a page that stands upright."""
 A4 = 9
+# The pattern of thin stripes.
 HATCHED = 14
-"""The pattern of thin stripes."""
 HATCH = "#B9C0CA"
 
 
@@ -328,6 +327,7 @@ LONGEST_LINK = 255
 # --- tables ---------------------------------------------------------------------------------------
 
 
+# How texts look.
 LOOKS: Mapping[str | tuple[bool, bool, bool], dict[str, str | int]] = {
     "title": {"bold": True, "font_size": 13},
     "name": {"bold": True, "valign": "top"},
@@ -337,11 +337,10 @@ LOOKS: Mapping[str | tuple[bool, bool, bool], dict[str, str | int]] = {
     "label": {"align": "left"},
     "sums": {"align": "left", "bold": True},
 }
-"""How texts look."""
 
 
+# How fields look: texts by name, numbers by whether they are estimates, sums, and hatched.
 Forms: TypeAlias = "Mapping[str | tuple[bool, bool, bool], Format]"
-"""How fields look: texts by name, numbers by whether they are estimates, sums, and hatched."""
 
 
 def _forms(book: Workbook) -> Forms:

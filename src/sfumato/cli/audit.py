@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ import pyarrow.parquet as pq
 
 from sfumato import __version__
 from sfumato.answers import discover
-from sfumato.audit import COLUMNS, Finding, sentence
+from sfumato.audit import COLUMNS, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
 from sfumato.cli.layers import LayeredCommand
@@ -83,8 +84,13 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     said = page_of(findings, page, "What an audit found")
     if as_json:
         emit_json(findings)
+    elif not sys.stdout.isatty():
+        table(COLUMNS, [finding.row() for finding in findings])
     else:
-        _show(findings)
+        # A terminal shortens long tables, so each subject has one of its own.
+        for name, group in groupby(findings, key=attrgetter("subject")):
+            table(COLUMNS[1:], [finding.row()[1:] for finding in group], title=name)
+    if not as_json:
         print_messages(sentence(findings))
     if only is None:
         print_messages(*(f"Left out: {refusal}" for refusal in refused.values()))
@@ -92,18 +98,8 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 
 
-def _show(findings: list[Finding]) -> None:
-    """Print one table in a pipe; on a terminal, which shortens long tables, one per subject."""
-    if not sys.stdout.isatty():
-        table(COLUMNS, [finding.row() for finding in findings])
-        return
-    for name, group in groupby(findings, key=lambda finding: finding.subject):
-        table(COLUMNS[1:], [finding.row()[1:] for finding in group], title=name)
-
-
 @contextmanager
 def _progress_bar() -> Iterator[Progress | None]:
-    """A progress bar on stderr, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -124,12 +120,8 @@ def _progress_bar() -> Iterator[Progress | None]:
         )
 
 
+# Options of version 0.2.0, whose work is done in the repository now.
 MOVED = ("--peers", "--out")
-"""Options of version 0.2.0, whose work is done in the repository now."""
-ELSEWHERE = (
-    "Comparisons with other libraries are in docs/evidence/bench.md of Sfumato's repository, "
-    "where python -m benchmarks --peers measures them."
-)
 ROWS_OF_A_PERSON = 10  # on average
 ROWS_PER_PERSON = 4  # that are counted
 BINS = 32  # of each axis
@@ -183,28 +175,25 @@ def bench(quick: bool, as_json: bool) -> None:
     and publishes one small table. Figures are medians, by the clock on the wall. Nothing of yours
     is read, and nothing is left behind.
     """
-    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as folder:
-        figures = list(_figures(Path(folder), QUICK if quick else FULL))
+    sizes = QUICK if quick else FULL
+    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as name:
+        folder = Path(name)
+        figures = [*_counts(folder / "rows.parquet", sizes)]
+        figures += [_draws("Laplace", sizes), _draws("Gaussian", sizes)]
+        figures += [_charges(folder / "charges.db", sizes), _release(folder / "budget.db", sizes)]
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     machine = f"Sfumato {__version__}, {system}, {os.cpu_count()} cores"
     if as_json:
         emit_json({"machine": machine, "figures": [figure._asdict() for figure in figures]})
     else:
         table(Figure._fields, figures, machine)
-    print_messages(ELSEWHERE)
-
-
-def _figures(folder: Path, sizes: Sizes) -> Iterator[Figure]:
-    yield from _counts(folder / "rows.parquet", sizes)
-    yield _draws("Laplace", sizes)
-    yield _draws("Gaussian", sizes)
-    yield _charges(folder / "charges.db", sizes)
-    yield _release(folder / "budget.db", sizes)
+    print_messages(
+        "Comparisons with other libraries are in docs/evidence/bench.md of Sfumato's repository, "
+        "where python -m benchmarks --peers measures them."
+    )
 
 
 def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
-    """Count the rows of a Parquet file in the cells of a histogram."""
-
     generator = np.random.default_rng(1)
     columns = {name: generator.random(sizes.rows) for name in ("x", "y")}
     persons = generator.integers(0, sizes.rows // ROWS_OF_A_PERSON, sizes.rows)
@@ -219,7 +208,6 @@ def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
 
 
 def _draws(name: str, sizes: Sizes) -> Figure:
-    """Draw noise of one law."""
     law = DiscreteLaplace(SCALE) if name == "Laplace" else DiscreteGaussian(SCALE**2)
     seconds = _seconds(lambda: law.sample(sizes.draws, current()), sizes.runs)
     return _rate(f"draw exact {name} noise", sizes.draws / seconds, "draws a second")

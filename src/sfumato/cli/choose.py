@@ -44,8 +44,8 @@ from sfumato.risk.window import Window, window
 PRIOR = "0.01"
 POSTERIOR = "0.05"
 HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
+# What the columns of the table show of a choice; behind them stands the advantage.
 FIGURES = attrgetter("column", "query", "quoted", "quoted_loose", "records", "size")
-"""What the columns of the table show of a choice; behind them stands the advantage."""
 
 
 class UniverseSettings(msgspec.Struct, frozen=True):
@@ -281,7 +281,16 @@ def choose(
         require_unread("--report", page, files_read(universe_settings.file))
         choices = _choices(universe_settings.file, universe_settings, stated_options)
     else:
-        _require_no_file_options(universe_settings, stated_options)
+        for name, given in {
+            "--column": universe_settings.columns,
+            "--size": universe_settings.size,
+            "--drop-missing": universe_settings.drop_missing,
+            "--beliefs": universe_settings.beliefs,
+            "--curve": universe_settings.curve,
+            "options of files": stated_options != NOTHING_STATED,
+        }.items():
+            if given not in (None, (), False):
+                raise UsageError(name, "there is no FILE to read", "Give a FILE, or leave it out")
     windows = _windows(choices, universe_settings.risk, window_settings)
     said = page_of([*windows, *([] if choices is None else [choices])], page)
     if as_json:
@@ -306,23 +315,7 @@ def choose(
     print_messages(*said)
 
 
-def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) -> None:
-    """Refuse options that are about FILE where there is none."""
-    only = {
-        "--column": settings.columns,
-        "--size": settings.size,
-        "--drop-missing": settings.drop_missing,
-        "--beliefs": settings.beliefs,
-        "--curve": settings.curve,
-        "options of files": stated != NOTHING_STATED,
-    }
-    for name, given in only.items():
-        if given not in (None, (), False):
-            raise UsageError(name, "there is no FILE to read", "Give a FILE, or leave it out")
-
-
 def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:
-    """The epsilon of Lee and Clifton for each column."""
     curve = settings.curve
     name, colon, percentile = settings.query.partition(":")
     choices = chosen(
@@ -366,16 +359,7 @@ def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings)
             delta=settings.delta,
         )
 
-    windows = [window_for(_risk(settings), None)]
-    if choices is not None:
-        exceeded = float(fraction(settings.exceeded, "--exceeded"))
-        limit = Risk(disclosure=float(probability(disclosure, "--risk")), exceeded=exceeded)
-        windows.append(window_for(limit, choices))
-    return windows
-
-
-def _risk(settings: WindowSettings) -> Risk:
-    """The risk that is safe enough: the one given, or else a bound on what a belief may become."""
+    # Safe enough is the risk that is given, or else a bound on what a belief may become.
     given = {"advantage": settings.advantage, "fpr": settings.fpr, "tpr": settings.tpr}
     named = any(text is not None for text in given.values())
     if not named or settings.prior is not None or settings.posterior is not None:
@@ -386,7 +370,12 @@ def _risk(settings: WindowSettings) -> Risk:
         for name, text in given.items()
         if text is not None
     }
-    return Risk(exceeded=float(fraction(settings.exceeded, "--exceeded")), **numbers)
+    exceeded = float(fraction(settings.exceeded, "--exceeded"))
+    windows = [window_for(Risk(exceeded=exceeded, **numbers), None)]
+    if choices is not None:
+        limit = Risk(disclosure=float(probability(disclosure, "--risk")), exceeded=exceeded)
+        windows.append(window_for(limit, choices))
+    return windows
 
 
 def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:
@@ -443,19 +432,16 @@ def _say(windows: list[Window]) -> None:
     for line in first.splitlines():
         _wrap(line)
     if windows[0].feasible:
-        _wrap(f"How many an account can pay: {_account_command(windows[0])}")
+        kind = windows[0].kind
+        cost = "rho" if kind.name == "zcdp" else "epsilon"
+        delta = f" --delta {decimal(kind.delta)}" if kind.delta else ""
+        command = f"sfumato account --{cost} {windows[0].floor}{delta}"
+        _wrap(f"How many an account can pay: {command}")
     for further in windows[1:]:
         click.echo()
         for line in further.explain().splitlines():
             if line.startswith(("Decision", "Ceiling", "Feasible", "  ")) and line not in first:
                 _wrap(line)
-
-
-def _account_command(window: Window) -> str:
-    """Return the command that says what the least cost of a window is to an account."""
-    cost = "rho" if window.kind.name == "zcdp" else "epsilon"
-    delta = f" --delta {decimal(window.kind.delta)}" if window.kind.delta else ""
-    return f"sfumato account --{cost} {window.floor}{delta}"
 
 
 def _wrap(sentences: str) -> None:

@@ -78,6 +78,7 @@ COMMANDS = {
     "verify": ("sfumato.cli.reports", "Check that a release is the one that was published."),
 }
 
+# The commands as --help shows them, on one screen: first what most people need.
 SECTIONS = {
     "To begin": ("demo", "init", "check", "preview", "release", "report"),
     "One question about one file": (
@@ -88,12 +89,10 @@ SECTIONS = {
         *("stream", "local", "doctor", "audit", "bench"),
     ),
 }
-"""The commands as --help shows them, on one screen: first what most people need."""
+# The section of the commands that are made from questions.
 QUESTIONS = "One question about one file"
-"""The section of the commands that are made from questions."""
 
 COMMAND_OF_PACKAGE = {"clustering": "cluster"}  # the only question package with another name
-COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def own_questions() -> dict[str, str]:
@@ -127,7 +126,7 @@ def outside_questions() -> tuple[dict[str, Declared], dict[str, str]]:
     commands = {}
     reasons = {}
     for question in declared():
-        if not COMMAND_NAME.fullmatch(question.name):
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", question.name):
             reason = "the name of a command has lower-case letters, digits and hyphens"
         elif question.name in {*COMMANDS, *own_questions()}:
             reason = "Sfumato has a command of that name"
@@ -254,7 +253,7 @@ def cli() -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 LONG_DASHES = "—–−"
-OF_A_PLAN = ("sfumato release", "sfumato preview")
+# What other commands have options for, and a plan has fields for.
 IN_A_PLAN = {
     "--account": "account under [budget]",
     "--budget": "epsilon or rho under [budget]",
@@ -271,7 +270,6 @@ IN_A_PLAN = {
     "--bins": "bins under [[questions]]",
     "--width": "width under [[questions]]",
 }
-"""What other commands have options for, and a plan has fields for."""
 
 
 def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
@@ -307,7 +305,6 @@ def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
 def _of_message(
     error: click.ClickException, context: click.Context | None, command: str
 ) -> UsageError:
-    """The error of which click says only by its text what it is."""
     extra = re.match(r"Got unexpected extra arguments? \((.*)\)", error.message, re.S)
     if extra is not None:
         return _extra_words(extra[1], command, context)
@@ -322,7 +319,6 @@ def _of_message(
 
 
 def _help_of(command: str, context: click.Context | None) -> str:
-    """What to type for all options of a command."""
     is_long = (
         context is not None
         and isinstance(context.command, LayeredCommand)
@@ -341,7 +337,6 @@ def unknown_command(name: str, known: Sequence[str], path: str) -> UsageError:
 
 
 def _parameters(context: click.Context | None) -> list[click.Parameter]:
-    """The options and arguments of a command."""
     return [] if context is None else context.command.get_params(context)
 
 
@@ -365,7 +360,7 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
             "of the commands that ask one question, only sfumato histogram has this option",
             "Write a plan with sfumato init, and type: sfumato preview PLAN.toml",
         )
-    if name in IN_A_PLAN and command in OF_A_PLAN:
+    if name in IN_A_PLAN and command in ("sfumato release", "sfumato preview"):
         return UsageError(
             f"{command} {name}",
             "the plan says it, so that it can be read and agreed on beforehand",
@@ -434,14 +429,10 @@ def _extra_words(extra: str, command: str, context: click.Context | None) -> Usa
     taken = _parameters(context)
     remedy = f"Leave it out, or write an option before it: {_help_of(command, context)} lists them"
     if any(isinstance(parameter, click.Argument) for parameter in taken):
-        remedy = _remedy_of_word(first, command, taken)
+        # The word behind the file may mean a column, a further value, or another file.
+        remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
+        if first.isidentifier() and any("--axis" in parameter.opts for parameter in taken):
+            remedy = f"If it is a column, name it by --axis, as in --axis {first}=0..100"
+        elif re.fullmatch(r"[-+.,0-9]+", first):
+            remedy = "Write several values with commas and without blanks, as in 0.25,0.5"
     return UsageError(attempt, "it is one word too many", remedy)
-
-
-def _remedy_of_word(word: str, command: str, taken: Sequence[click.Parameter]) -> str:
-    """What to type in place of a word behind the file: a column, a further value, or a file."""
-    if word.isidentifier() and any("--axis" in parameter.opts for parameter in taken):
-        return f"If it is a column, name it by --axis, as in --axis {word}=0..100"
-    if re.fullmatch(r"[-+.,0-9]+", word):
-        return "Write several values with commas and without blanks, as in 0.25,0.5"
-    return f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"

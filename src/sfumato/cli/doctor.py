@@ -65,13 +65,18 @@ def doctor(ledger: str | Path, as_json: bool) -> int:
     noise is wrong.
     """
     system = f"{__version__} on Python {platform.python_version()}, {platform.system()}"
+    versions = {name: _version(name) for name in NEEDED}
+    missing = [name for name, version in versions.items() if version is None]
+    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
+    if missing:
+        libraries = f"missing: {', '.join(missing)}"
     # Nothing is wrong if an optional library is missing, or tables in Spark cannot be counted.
     extras = [
         f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
     ]
     checks = [
         Line("sfumato", True, system),
-        _libraries(),
+        Line("libraries", not missing, libraries),
         Line("extras", True, ", ".join(extras)),
         Line("spark", True, fitness()),
         _checked("randomness", _randomness),
@@ -106,17 +111,8 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _libraries() -> Line:
-    versions = {name: _version(name) for name in NEEDED}
-    missing = [name for name, version in versions.items() if version is None]
-    if missing:
-        return Line("libraries", False, f"missing: {', '.join(missing)}")
-    return Line("libraries", True, ", ".join(f"{name} {versions[name]}" for name in NEEDED))
-
-
 def _randomness() -> str:
     """Draw noise twice: the draws must differ, and their spread must be that of the law."""
-
     law = DiscreteLaplace(Fraction(10))
     first = law.sample(DRAWS, current())
     second = law.sample(DRAWS, current())

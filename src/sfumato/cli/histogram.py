@@ -148,7 +148,6 @@ def _least_epsilon(
 
 
 def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> None:
-    """Print what a histogram would cost and how accurate it would be."""
     settings.paid.require_cost()
     previewed = preview(
         question,

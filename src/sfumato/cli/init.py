@@ -11,7 +11,7 @@ import datetime
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeGuard
 
@@ -50,19 +50,14 @@ from sfumato.questions.histogram.bins import DEFAULT_BINS
 
 # --- bins of whole numbers ------------------------------------------------------------------------
 
+# Up to so many whole numbers each of them has a bin of its own.
 MOST_SINGLE = 62
-"""Up to so many whole numbers each of them has a bin of its own."""
 
+# How many bins there are at most where several numbers share one.
 MOST_BINS = 25
-"""How many bins there are at most where several numbers share one."""
 
+# How many bins of a whole width there are at least, unless the axis is shorter.
 LEAST_BINS = 5
-"""How many bins of a whole width there are at least, unless the axis is shorter."""
-
-EVEN = "bins = {bins}   # each {width} wide; take this line out where you write step = 1"
-WIDTH = "width = {width}   # whole numbers in a bin; without this line each has its own"
-NUMBER_BINS = "bins = [    # {width} whole numbers each; those at the ends may differ\n{edges}\n]"
-NUMBERS_PER_LINE = 10
 
 
 def whole_axis(axis: Axis) -> Axis:
@@ -94,9 +89,11 @@ def whole_bins(axis: Axis) -> str:
     end = int(axis.upper)
     if end - start <= MOST_SINGLE:
         return ""
-    width = _round_width(end - start)
+    # The least of 1, 2, 5, 10, 20, ... with which there are few bins.
+    round_widths = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
+    width = next(width for width in round_widths if end - start <= MOST_BINS * width)
     if (end - start) % width == 0:
-        return WIDTH.format(width=width)
+        return f"width = {width}   # whole numbers in a bin; without this line each has its own"
     edges = list(range(-(-start // width) * width, end, width))
     # What is left at an end has a bin of its own where it is half a bin at least.
     if edges[0] - start >= width / 2:
@@ -105,7 +102,8 @@ def whole_bins(axis: Axis) -> str:
         edges.append(end)
     edges[0] = start
     edges[-1] = end
-    return NUMBER_BINS.format(width=width, edges=_edge_lines(edges, NUMBERS_PER_LINE))
+    lines = _edge_lines(edges, 10)
+    return f"bins = [    # {width} whole numbers each; those at the ends may differ\n{lines}\n]"
 
 
 def _edge_lines(edges: Sequence[object], per_line: int) -> str:
@@ -132,7 +130,8 @@ def even_bins(axis: Axis) -> str:
     if not fitting and numbers > MOST_SINGLE:
         return ""
     bins = max(fitting, default=numbers)
-    return EVEN.format(bins=bins, width=numbers // bins)
+    width = numbers // bins
+    return f"bins = {bins}   # each {width} wide; take this line out where you write step = 1"
 
 
 def whole_comment(axis: Axis, kind: str) -> str:
@@ -164,28 +163,16 @@ def _has_whole_bounds(axis: Axis) -> TypeGuard[Interval]:
     return isinstance(axis.lower, int) and isinstance(axis.upper, int)
 
 
-def _round_width(numbers: int) -> int:
-    """The least of 1, 2, 5, 10, 20, ... with which there are few bins."""
-    widths: Iterator[int] = (
-        digit * 10**power for power in itertools.count() for digit in (1, 2, 5)
-    )
-    return next(width for width in widths if numbers <= MOST_BINS * width)
-
-
 # --- bins of dates --------------------------------------------------------------------------------
 
+# Up to so many days each of them has a bin of its own.
 MOST_DAYS = 62
-"""Up to so many days each of them has a bin of its own."""
 
+# Up to so many days bins are weeks.
 MOST_WEEKS_IN_DAYS = 186
-"""Up to so many days bins are weeks."""
 
+# Up to so many days bins are months; beyond, years.
 MOST_MONTHS_IN_DAYS = 3660
-"""Up to so many days bins are months; beyond, years."""
-
-WEEKS = "width = 7   # days in each bin; without this line every day has one"
-DATE_BINS = "bins = [    # by {unit}; in place of them, width = 7 counts by week\n{edges}\n]"
-DATES_PER_LINE = 5
 
 
 def date_bins(axis: Axis) -> str:
@@ -205,14 +192,15 @@ def date_bins(axis: Axis) -> str:
     if days <= MOST_DAYS:
         return ""
     if days <= MOST_WEEKS_IN_DAYS:
-        return WEEKS
+        return "width = 7   # days in each bin; without this line every day has one"
     n_months = 1 if days <= MOST_MONTHS_IN_DAYS else 12
     months = range(12 * first.year, 12 * (end.year + 1), n_months)
     starts = (datetime.date(month // 12, month % 12 + 1, 1) for month in months)
     between = [day for day in starts if first < day < end]
     edges = [day.isoformat() for day in (first, *between, end)]
     unit = {1: "month", 12: "year"}[n_months]
-    return DATE_BINS.format(unit=unit, edges=_edge_lines(edges, DATES_PER_LINE))
+    lines = _edge_lines(edges, 5)
+    return f"bins = [    # by {unit}; in place of them, width = 7 counts by week\n{lines}\n]"
 
 
 # --- sfumato init ---------------------------------------------------------------------------------
@@ -226,12 +214,12 @@ AXIS_OF_KIND = {
     "text": '{ type = "categories", labels = ["?", "?"] }',
     "unknown": '{ type = "interval", lower = ?, upper = ? }',
 }
+# What stands above the axes, where a column of the kind is left to fill in.
 HINT_OF_KIND = {
     "whole": "# Whole numbers: upper is one above the last of them.",
     "unknown": '# For a column of labels: { type = "categories", labels = ["?", "?"] }\n'
     '# For one of dates: lower = "2026-01-01", upper = "2027-01-01"',
 }
-"""What stands above the axes, where a column of the kind is left to fill in."""
 WRITTEN_OTHERWISE = {
     "decimal": '# decimal = ","             # if numbers are written 1,5',
     "date_format": '# date_format = "%d.%m.%Y"  # if dates are written 14.03.2024',
@@ -253,11 +241,6 @@ FILLED_IN = """\
 # The axes were given with --axis. Other columns stand behind a #, and are not
 # used."""
 EPSILON = "epsilon = {:<10} # for {}"
-BUDGET_IS_FOR = "everything that will ever be asked of these data"
-NAMES_ARE_ELSEWHERE = (
-    "Add --header-row N for the row N that names the columns, or --header-row 1 if row 1 does"
-)
-DATES_HINT = "# width = 7   # of dates: days in each bin; without it every day has one"
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -338,10 +321,8 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
       sfumato init visits.csv --axis age=0..121/1 --person patient \\
         --out visits.toml
     """
-    written = _with_separator(file, given.written)
-    given = msgspec.structs.replace(given, written=written)
-    _check_title(file, written)
-    columns = _columns(file, written)
+    given = msgspec.structs.replace(given, written=_written(file, given.written))
+    columns = _columns(file, given.written)
     if as_json:
         emit_json(columns)
         return
@@ -368,23 +349,27 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
         )
 
 
-def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:
-    """Return how the file is written, with the separator that the line of names has."""
-    if written.separator is not None:
-        return written
-    return msgspec.structs.replace(written, separator=likely_separator(file, file_options(written)))
+def _written(file: SourcePath, stated: StatedOptions) -> StatedOptions:
+    """Return how the file is written, with the separator that the line of names has.
 
-
-def _check_title(file: SourcePath, written: StatedOptions) -> None:
-    """Refuse names that look like a title above the table, unless their row was stated."""
-    form = title_form(file, file_options(written))
-    if form is None:
-        return
-    if written.header_row is None:
-        raise DataError(f"a plan for {file}", form, NAMES_ARE_ELSEWHERE)
-    print_messages(
-        f"Note: {form}. If another row names the columns, state that row by --header-row."
-    )
+    Names that look like a title above the table are refused, unless their row was stated.
+    """
+    if stated.separator is None:
+        separator = likely_separator(file, file_options(stated))
+        stated = msgspec.structs.replace(stated, separator=separator)
+    form = title_form(file, file_options(stated))
+    if form is not None and stated.header_row is None:
+        raise DataError(
+            f"a plan for {file}",
+            form,
+            "Add --header-row N for the row N that names the columns, or --header-row 1 if row 1 "
+            "does",
+        )
+    if form is not None:
+        print_messages(
+            f"Note: {form}. If another row names the columns, state that row by --header-row."
+        )
+    return stated
 
 
 def _columns(file: SourcePath, written: StatedOptions) -> dict[str, Kind]:
@@ -406,7 +391,6 @@ def _columns(file: SourcePath, written: StatedOptions) -> dict[str, Kind]:
 
 def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given: Given) -> str:
     """Return the text of the plan. Paths in a plan are relative to the plan's own folder."""
-    path = _path_in_plan(file, out)
     _check(file, columns, given)
     domain = {
         name: whole_axis(axis) if columns.get(axis.column or name) == "whole" else axis
@@ -418,15 +402,16 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
         fill_in=FILLED_IN if domain else FILL_IN,
     )
     source = [
-        *field_lines({"path": path}),
+        *field_lines({"path": _path_in_plan(file, out)}),
         *_written_lines(given.written, is_text="unknown" in columns.values()),
         *_person_lines(given),
     ]
-    everything = EPSILON.format(toml_text(given.budget), BUDGET_IS_FOR)
+    account = field_lines({"account": file.stem})
+    all_that_is_asked = "everything that will ever be asked of these data"
     tables = {
         "source": source,
         "domain": _domain_lines(columns, domain),
-        "budget": [*field_lines({"account": file.stem}), everything],
+        "budget": [*account, EPSILON.format(toml_text(given.budget), all_that_is_asked)],
         "release": [EPSILON.format(toml_text(given.epsilon), "this plan")],
     }
     return above + joined_tables(tables, _questions(columns, domain))
@@ -449,19 +434,18 @@ def _person_lines(given: Given) -> list[str]:
 
 
 def _questions(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[list[str]]:
-    """Return the lines of a question for each axis, or of one to fill in."""
-    if not domain:
-        return [_question("?", DATES_HINT if "date" in columns.values() else "")]
-    return [
-        _question(name, date_bins(axis) or whole_bins(axis) or even_bins(axis))
+    bins_of = {
+        name: date_bins(axis) or whole_bins(axis) or even_bins(axis)
         for name, axis in domain.items()
+    }
+    if not domain:
+        dates_hint = "# width = 7   # of dates: days in each bin; without it every day has one"
+        bins_of = {"?": dates_hint if "date" in columns.values() else ""}
+    # The lines that divide its axis stand last in a question, if there are any.
+    return [
+        [*field_lines({"type": "histogram", "axes": [name]}), *filter(None, [bins])]
+        for name, bins in bins_of.items()
     ]
-
-
-def _question(axis: str, bins: str) -> list[str]:
-    """Return the lines of one question, the last of which divide its axis, if there are any."""
-    lines = field_lines({"type": "histogram", "axes": [axis]})
-    return [*lines, bins] if bins else lines
 
 
 def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
@@ -481,18 +465,13 @@ def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> lis
 
 def _axis_line(name: str, axis: Axis, kind: str) -> str:
     comment = whole_comment(axis, kind)
-    axis = _with_whole_labels(axis) if kind == "whole" else axis
+    if kind == "whole" and isinstance(axis, Categories) and axis.other is None:
+        labels = [str(label) for label in axis.all_labels]
+        # Labels that are all whole numbers are written as numbers, as the column has them.
+        if all(re.fullmatch("0|-?[1-9][0-9]*", label) for label in labels):
+            axis = Categories([int(label) for label in labels])
     (line,) = field_lines({name: msgspec.to_builtins(axis, enc_hook=list)})
     return f"# {comment}\n{line}" if comment else line
-
-
-def _with_whole_labels(axis: Axis) -> Axis:
-    """Return an axis of a column of whole numbers with numbers for labels, if all of them are."""
-    labels = axis.all_labels if isinstance(axis, Categories) and axis.other is None else ()
-    is_whole = all(re.fullmatch("0|-?[1-9][0-9]*", str(label)) for label in labels)
-    if not labels or not is_whole:
-        return axis
-    return Categories([int(label) for label in labels])
 
 
 def _path_in_plan(file: SourcePath, out: Path | None) -> str:
@@ -528,7 +507,6 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
 
 
 def _no_column(file: SourcePath, stated: str, name: str, columns: Iterable[str]) -> UsageError:
-    """Return the refusal of an option that names a column which the file has not."""
     near = nearest(name, columns)
     obstacle = f"{file} has no column {name!r}"
     if near.startswith("did you mean"):

@@ -20,8 +20,8 @@ FORM_FEED = "\f"
 HELP_ALL = "--help-all"
 WITHOUT_GROUP = "Other options"
 
+# The names of an option, and what the help says of it.
 Row = tuple[str, str]
-"""The names of an option, and what the help says of it."""
 
 
 class GroupedOption(click.Option):

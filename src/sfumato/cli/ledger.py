@@ -58,9 +58,7 @@ from sfumato.privacy import (
 )
 from sfumato.privacy.measures import COMPOSITIONS
 
-AMOUNTS = ("total", "ceiling", "remaining")
-"""The fields that are amounts of budget, beside what was spent."""
-
+# What the columns of a table show, by the fields of an account and of a spender.
 ACCOUNT = {
     "account": "name",
     "total": "total",
@@ -76,24 +74,21 @@ SPENDER = {
     "spent": "spent",
     "remaining": "remaining",
 }
-"""What the columns of a table show, by the fields of an account and of a spender."""
 
 # --- people ---------------------------------------------------------------------------------------
-
-CEILING_HELP = (
-    "The most that this spender may ever spend from the account, in the measure of the account: "
-    "EPSILON, EPSILON,DELTA or RHO."
-)
-
 
 spender_options = grouped(
     click.argument("name"),
     click.option("--account", default="default", show_default=True, help="The account."),
-    click.option("--ceiling", required=True, help=CEILING_HELP),
+    click.option(
+        "--ceiling",
+        required=True,
+        help="The most that this spender may ever spend from the account, in the measure of the "
+        "account: EPSILON, EPSILON,DELTA or RHO.",
+    ),
     anchored_option,
     json_option,
 )
-"""Who spends, from which account, and up to what."""
 
 
 @click.group(cls=LayeredGroup, short_help="Name who may spend from an account, and how much.")
@@ -287,7 +282,6 @@ def init(
 
 
 def _composed(total: CentralMeasure, composition: str, widens_to: str | None) -> CentralMeasure:
-    """Return a total with how its costs add up, and what it may be widened to."""
     target = None if widens_to is None else stated_total(widens_to, "--widens-to")
     if target is not None and (isinstance(total, ApproxDP) or not isinstance(target, ApproxDP)):
         raise UsageError(
@@ -433,7 +427,6 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
 
 
 def _move(source: str | Path, target: str | Path, as_json: bool, *, upgraded: bool) -> None:
-    """Move a ledger, and say what was moved."""
     with (
         closing(store_of(source, create=False)) as old,
         closing(store_of(target, create=True)) as new,
@@ -597,7 +590,8 @@ def _cell(row: Account | Spender, field: str) -> object:
     if field == "spent":
         return spent_in_words(row)
     shown = getattr(row, field)
-    return written(row.rule, shown) if field in AMOUNTS else shown
+    is_amount = field in ("total", "ceiling", "remaining")
+    return written(row.rule, shown) if is_amount else shown
 
 
 # --- sfumato account ------------------------------------------------------------------------------

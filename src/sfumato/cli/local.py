@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import click
 import msgspec
@@ -49,10 +49,6 @@ from sfumato.local.decoder import Decoded
 from sfumato.local.mechanism import MultivariateLaplace
 from sfumato.local.table import COLUMNS as TABLE_COLUMNS
 from sfumato.local.table import local_table
-
-if TYPE_CHECKING:
-    pass
-
 
 # --- what the commands share ----------------------------------------------------------------------
 
@@ -192,10 +188,6 @@ class Rehearsal(msgspec.Struct, frozen=True):
     def is_table(self) -> bool:
         return len(self.epsilons) * len(self.radii) > 1
 
-    def settings(self) -> MechanismSettings:
-        """The one setting."""
-        return MechanismSettings(self.axes, self.epsilons[0], self.radii[0], self.mechanism)
-
     def require_sound(self) -> None:
         """Refuse options that do not go together, before the file is read."""
         if self.is_table and (self.out is not None or self.mechanism != "bpm"):
@@ -283,7 +275,10 @@ def simulate(
     rehearsal.require_sound()
     for name, path in (("--out", rehearsal.out), ("--report", rehearsal.page)):
         require_unread(name, path, files_read(file))
-    points = to_unit(_read(file, tuple(domain), stated), bounds)
+    columns = read_numbers(file, tuple(domain), file_options(stated))
+    values = np.stack([columns[name] for name in domain], axis=1)
+    # Rows in which a value is missing report nothing.
+    points = to_unit(values[~np.isnan(values).any(axis=1)], bounds)
     if rehearsal.is_table:
         _tabulate(rehearsal, points, clusters, seed, as_json)
     else:
@@ -291,7 +286,6 @@ def simulate(
 
 
 def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_json: bool) -> None:
-    """Print sums of squares over epsilon and L."""
     table_of_sums = local_table(
         points,
         clusters,
@@ -313,7 +307,10 @@ def _rehearse(
     rehearsal: Rehearsal, domain: Domain, points: Array, clusters: int, seed: int, as_json: bool
 ) -> None:
     """Print the clusters that a server would find, and what they lose."""
-    mechanism = rehearsal.settings().made()
+    (epsilon,) = rehearsal.epsilons
+    (radius,) = rehearsal.radii
+    settings = MechanismSettings(rehearsal.axes, epsilon, radius, rehearsal.mechanism)
+    mechanism = settings.made()
     drawn = reports(mechanism, points)
     collector = Collector(mechanism)
     collector.add(drawn)
@@ -356,13 +353,6 @@ def _losses(
 
 def _excess(value: float, best: float) -> str:
     return f"{100 * (value / best - 1):+,.1f}%" if best > 0 else "unlimited"
-
-
-def _read(file: Path, columns: tuple[str, ...], stated: StatedOptions) -> Array:
-    """The columns of a file as float64 of shape (n_rows, n_columns), without missing values."""
-    numbers = read_numbers(file, columns, file_options(stated))
-    values = np.stack([numbers[name] for name in columns], axis=1)
-    return np.asarray(values[~np.isnan(values).any(axis=1)])
 
 
 # --- the other commands ---------------------------------------------------------------------------

@@ -148,8 +148,8 @@ ACCOUNT_HELP = (
     "other persons, who otherwise share the budget of this one."
 )
 
+# The key under which click's context keeps the value of --anchor or --spender.
 KEPT = "sfumato {}"
-"""The key under which click's context keeps the value of --anchor or --spender."""
 
 
 def gathers(
@@ -252,6 +252,7 @@ report_option = option(
     group=OUTPUT,
     common=True,
 )
+# --out, --csv and --excel: see ``AnswerFiles``.
 files_options = grouped(
     option(
         "--out",
@@ -277,7 +278,6 @@ files_options = grouped(
         common=True,
     ),
 )
-"""--out, --csv and --excel: see ``AnswerFiles``."""
 
 
 def plot_option(what: str = "the answer") -> Callable[[Decorated], Decorated]:
@@ -291,6 +291,7 @@ def plot_option(what: str = "the answer") -> Callable[[Decorated], Decorated]:
     )
 
 
+# --heading, --measured-in and --label-name: what people are shown.
 words_options = grouped(
     option(
         "--heading",
@@ -309,7 +310,6 @@ words_options = grouped(
         help="Name of a label for people, such as WN=Southwest. Repeat for each label.",
     ),
 )
-"""--heading, --measured-in and --label-name: what people are shown."""
 
 
 # --- ledger ---------------------------------------------------------------------------------------
@@ -330,6 +330,7 @@ ledger_option = option(
     help="File that records what was spent, or a PostgreSQL database such as "
     "postgresql://host/database. The environment variable SFUMATO_LEDGER sets it too.",
 )
+# --fresh and --stored: what to do about an answer that was paid for.
 paid_options = grouped(
     option(
         "--fresh",
@@ -344,7 +345,7 @@ paid_options = grouped(
         help="Show the newest stored answer with its day, even if the data changed; pay nothing.",
     ),
 )
-"""--fresh and --stored: what to do about an answer that was paid for."""
+# --ledger and --anchor, for commands that write to the ledger or verify it.
 anchored_option = grouped(
     ledger_option,
     option(
@@ -359,7 +360,7 @@ anchored_option = grouped(
         "The environment variable SFUMATO_ANCHOR sets it too.",
     ),
 )
-"""--ledger and --anchor, for commands that write to the ledger or verify it."""
+# --ledger, --anchor and --spender, for commands that pay for releases.
 charged_option = grouped(
     anchored_option,
     option(
@@ -372,11 +373,9 @@ charged_option = grouped(
         "The environment variable SFUMATO_SPENDER sets it too.",
     ),
 )
-"""--ledger, --anchor and --spender, for commands that pay for releases."""
 
 
 def _kept() -> tuple[Path | None, str | None]:
-    """Return the values of --anchor and --spender."""
     meta = click.get_current_context().meta
     return meta.get(KEPT.format("anchor")), meta.get(KEPT.format("spender"))
 
@@ -426,7 +425,6 @@ cost_options = grouped(
         "with which the protection may fail.",
     ),
 )
-"""--epsilon with --delta, or --rho."""
 
 
 # --- source and account ---------------------------------------------------------------------------
@@ -473,28 +471,43 @@ _WRITTEN = {
     )
     for field in msgspec.structs.fields(StatedOptions)
 }
+# --separator and all else that says how a file is written.
 written_options = grouped(*_WRITTEN.values())
-"""--separator and all else that says how a file is written."""
+# The same for commands that read text alone.
 text_options = grouped(*(option for name, option in _WRITTEN.items() if name != "sheet"))
-"""The same for commands that read text alone."""
 
 
-LIMITS_HELP = {
-    "--rows-per-person": f"{ROWS_PER_PERSON_HELP} Another limit may stand instead.  [default: 1]",
-    "--rows-per-cell": "Contribution bound: the largest number of rows of one person that are "
-    "counted in a cell.",
-    "--cells-per-person": "Contribution bound: the largest number of cells in which a person is "
-    "counted; of more, so many are chosen at random.",
-    "--norm-per-person": "Contribution bound on the L2 norm of a person's counts, which the noise "
-    "of --rho follows: rows beyond it are left out at random.",
-}
+# The limits on a person, for commands that count the rows of a file.
 limit_options = grouped(
-    *[
-        option(name, type=INTEGER, help=text, group=PERSONS, common=name == "--rows-per-person")
-        for name, text in LIMITS_HELP.items()
-    ]
+    option(
+        "--rows-per-person",
+        type=INTEGER,
+        help=f"{ROWS_PER_PERSON_HELP} Another limit may stand instead.  [default: 1]",
+        group=PERSONS,
+        common=True,
+    ),
+    option(
+        "--rows-per-cell",
+        type=INTEGER,
+        help="Contribution bound: the largest number of rows of one person that are counted in a "
+        "cell.",
+        group=PERSONS,
+    ),
+    option(
+        "--cells-per-person",
+        type=INTEGER,
+        help="Contribution bound: the largest number of cells in which a person is counted; of "
+        "more, so many are chosen at random.",
+        group=PERSONS,
+    ),
+    option(
+        "--norm-per-person",
+        type=INTEGER,
+        help="Contribution bound on the L2 norm of a person's counts, which the noise of --rho "
+        "follows: rows beyond it are left out at random.",
+        group=PERSONS,
+    ),
 )
-"""The limits on a person, for commands that count the rows of a file."""
 
 
 def source_options(
@@ -553,7 +566,6 @@ account_options = grouped(
         common=True,
     ),
 )
-"""--account and --budget."""
 
 
 # --- engines --------------------------------------------------------------------------------------
@@ -602,4 +614,3 @@ engine_options = grouped(
         help="A Spark Connect server, such as sc://host:15002.",
     ),
 )
-"""--engine, --master and --remote."""

@@ -17,6 +17,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import methodcaller
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 
 # --- lines that fit -------------------------------------------------------------------------------
 
+# Of prose in a pipe or file, and of a terminal that does not say how wide it is.
 WIDTH = 80
-"""Of prose in a pipe or file, and of a terminal that does not say how wide it is."""
 
+# By how much the further lines of a broken one are indented.
 HANGING = 4
-"""By how much the further lines of a broken one are indented."""
 
 
 def width_of(stream: TextIO) -> int | None:
@@ -101,11 +102,6 @@ FrameOf: TypeAlias = "Callable[[Release], pa.Table]"
 BAR_DELAY = 1.0  # seconds before a progress bar appears
 
 
-def to_frame(release: Release) -> pa.Table:
-    """The table of a release, one row for each number."""
-    return release.to_frame()
-
-
 def print_messages(*messages: str) -> None:
     """Print messages for the person, on stderr."""
     for message in messages:
@@ -140,14 +136,10 @@ def plain_json(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    if character == "\n" or printable(character) == character:
-        return character
+    steering = {sign for sign in text if sign != "\n" and printable(sign) != sign}
     # json.dumps leaves DEL as it is.
-    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+    escaped = {sign: json.dumps(sign)[1:-1] for sign in steering} | {"\x7f": "\\u007f"}
+    return text.translate(str.maketrans(escaped))
 
 
 def table(
@@ -233,7 +225,7 @@ def show_releases(
     *,
     as_json: bool,
     charged: str,
-    frame_of: FrameOf = to_frame,
+    frame_of: FrameOf = methodcaller("to_frame"),
 ) -> None:
     """Print releases. Files of them are written before: see ``AnswerFiles``.
 
@@ -249,7 +241,13 @@ def show_releases(
             ]
         )
         return
-    _show_answers(releases, frame_of)
+    for release in releases:
+        _show_release(release, frame_of, named=len(releases) > 1)
+    counted = [release.guarantee.counted for release in releases]
+    # One sentence about all answers needs no subject.
+    print_messages(*(counted[:1] if len(set(counted)) == 1 else said_once(counted)))
+    # The cost in a guarantee is that of each answer, not of all together.
+    print_messages(*_guaranteed([release.guarantee for release in releases]))
     receipt = releases[0].receipt
     if receipt is not None:
         print_messages(
@@ -259,17 +257,6 @@ def show_releases(
         if receipt.picked:
             print_messages(f"Picked: {receipt.picked}")
     print_messages(charged)
-
-
-def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
-    """Print answers, and below them what they promise, each sentence once."""
-    for release in releases:
-        _show_release(release, frame_of, named=len(releases) > 1)
-    counted = [release.guarantee.counted for release in releases]
-    # One sentence about all answers needs no subject.
-    print_messages(*(counted[:1] if len(set(counted)) == 1 else said_once(counted)))
-    # The cost in a guarantee is that of each answer, not of all together.
-    print_messages(*_guaranteed([release.guarantee for release in releases]))
 
 
 def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
@@ -310,6 +297,9 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
 
     ``named``: whether the accuracy says of which answer it is, one of several.
     """
+    from sfumato.questions.histogram.bins import uneven
+    from sfumato.questions.histogram.question import HistogramRelease
+
     # On a terminal each table of a family stands by itself, without the columns of the others.
     members = release.members if sys.stdout.isatty() else {}
     for heading, member in members.items() or [(release.heading, release)]:
@@ -320,21 +310,13 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
     about = f"{printable(release.heading)}: " if named else ""
     accuracy = accuracy_sentence(release) or "It states no accuracy."
     print_messages(*(f"{about}{said}" for said in (*release.facts, accuracy)))
-    for remark in _of_bins(release):
+    has_bins = isinstance(release, HistogramRelease) and release.rows is None
+    # Bins may hold unequally many whole numbers.
+    for remark in uneven(release.lattice) if has_bins else []:
         # Others begin with the name of a column, which is written as it is.
         print_messages(
             f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}."
         )
-
-
-def _of_bins(release: Release) -> list[str]:
-    """What there is to say of bins that hold unequally many whole numbers."""
-    from sfumato.questions.histogram.bins import uneven
-    from sfumato.questions.histogram.question import HistogramRelease
-
-    if isinstance(release, HistogramRelease) and release.rows is None:
-        return uneven(release.lattice)
-    return []
 
 
 def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 Calendar = Month | Week | Year | Weekday | Hour
 T = TypeVar("T")
+# The groups of the pattern of an axis; in an optional one there may be nothing.
 Parts: TypeAlias = dict[str, str]
-"""The groups of the pattern of an axis; in an optional one there may be nothing."""
 Build: TypeAlias = Callable[[str, Parts], Axis]
 
 FIELDS: dict[str, type[Calendar]] = {
@@ -52,19 +52,18 @@ FIELDS: dict[str, type[Calendar]] = {
     "weekday": Weekday,
     "hour": Hour,
 }
+# How spans are written, by an example of each field that has one.
 SPANS = {"month": "2025-01..2025-12", "week": "2025-W01..2025-W52", "year": "2020..2025"}
-"""How spans are written, by an example of each field that has one."""
 
-CLOSE = 0.8  # how alike a word is to the field that it means, such as months or weekdays
 _FIELD = "|".join(FIELDS)
 _IN_NAME = re.compile(rf"(?:{_FIELD}):[^:=]+")
 _BEHIND = re.compile(
     rf"[^:,=\"]+:(?:{_FIELD})|(?:{_FIELD})\([^(),]+\)|(?:{_FIELD}):[^:=,]+=[^:,]+\.\.[^:,]+"
 )
+# COLUMN, COLUMN:FIRST..LAST, COLUMN:ZONE or COLUMN:FIRST..LAST:ZONE.
 _CALENDAR = re.compile(
     r"(?P<column>[^:]+)(?::(?P<first>[^:]*?)\.\.(?P<last>[^:]*))?(?::(?P<timezone>[^:]*))?"
 )
-"""COLUMN, COLUMN:FIRST..LAST, COLUMN:ZONE or COLUMN:FIRST..LAST:ZONE."""
 
 
 def calendar_axis(name: str, field: str, text: str) -> Calendar:
@@ -140,19 +139,19 @@ def _span(field: str, spans: Iterable[str]) -> str:
 
 
 def _field(word: str) -> str | None:
-    close = difflib.get_close_matches(word.lower(), FIELDS, n=1, cutoff=CLOSE)
+    # A word that is so alike means the field, such as months or weekdays.
+    close = difflib.get_close_matches(word.lower(), FIELDS, n=1, cutoff=0.8)
     return close[0] if close else None
 
 
 _MONTH = r"[0-9]{4}-[0-9]{2}"
 _NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"
+# A number such as 20.000: twenty to some, and twenty thousand to others.
 _TWO_READINGS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{2}0")
-"""A number such as 20.000: twenty to some, and twenty thousand to others."""
-DATES_REMEDY = "Write dates as 2025-01-31, such as admitted=2025-01-01..2026-01-01"
 
 
+# How many labels a message writes.
 MOST_WRITTEN = 12
-"""How many labels a message writes."""
 
 
 def _categories(name: str, parts: Parts) -> Axis:
@@ -200,6 +199,7 @@ def _refusing(obstacle: str, remedy: str) -> Build:
     return refuse
 
 
+# How axes are written: a pattern, and what makes the axis of its groups or refuses it.
 AXIS_FORMS: tuple[tuple[str, Build], ...] = (
     (r"\*", lambda name, parts: Keys()),
     (
@@ -233,7 +233,10 @@ AXIS_FORMS: tuple[tuple[str, Build], ...] = (
     ),
     (
         r"(?:(?!\.\.)[^,])*/.*|[^/]*/[^,]*/.*",
-        _refusing("a date is written with hyphens, year first", DATES_REMEDY),
+        _refusing(
+            "a date is written with hyphens, year first",
+            "Write dates as 2025-01-31, such as admitted=2025-01-01..2026-01-01",
+        ),
     ),
     (rf"\s*(?P<first>{_MONTH})\s*\.\.\s*(?P<last>{_MONTH})\s*(?:[/,].*)?", _refuse_months),
     (
@@ -241,7 +244,6 @@ AXIS_FORMS: tuple[tuple[str, Build], ...] = (
         _interval,
     ),
 )
-"""How axes are written: a pattern, and what makes the axis of its groups or refuses it."""
 
 
 def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
@@ -267,7 +269,14 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
     axes: dict[str, Axis] = {}
     for text in texts:
         refuse_misplaced(text)
-        name, values = _named(text)
+        name, _, values = (part.strip() for part in text.partition("="))
+        if not name or not values:
+            form = f"{name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around ="
+            raise BoundsRequired(
+                f"--axis {shown(text)}",
+                "an axis needs public bounds or labels",
+                f"Write {meant(text) or form}",
+            )
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
         try:
@@ -278,19 +287,6 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
             option = f"--axis {shown(f'{name}={values}')}"
             raise type(error)(option, error.obstacle, _remedy(error, name, values)) from None
     return axes
-
-
-def _named(text: str) -> tuple[str, str]:
-    """Divide the text of an axis into its name and its values."""
-    name, _, values = (part.strip() for part in text.partition("="))
-    if not name or not values:
-        form = f"{name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around ="
-        raise BoundsRequired(
-            f"--axis {shown(text)}",
-            "an axis needs public bounds or labels",
-            f"Write {meant(text) or form}",
-        )
-    return name, values
 
 
 def _remedy(error: UsageError, name: str, values: str) -> str:
@@ -399,7 +395,6 @@ def parse_bins(texts: tuple[str, ...]) -> AxisBins | dict[str, AxisBins] | None:
 
 
 def _bins(text: str) -> AxisBins:
-    """Read a number of bins, or their edges."""
     text = text.strip()
     if "," in text:
         return tuple(_bound("bins", edge) for edge in text.split(","))
@@ -445,7 +440,6 @@ def parse_totals(texts: Iterable[str]) -> dict[tuple[str, ...], Counts]:
 
 
 def _counts(text: str, counts: str) -> Counts:
-    """Read the counts of cells, in their order or by label."""
     parts = _labels("--totals", counts)
     if not all(":" in part for part in parts):
         return [_count_of(text, count) for count in parts]
@@ -457,7 +451,6 @@ def _counts(text: str, counts: str) -> Counts:
 
 
 def _count_of(option: str, text: str) -> int:
-    """Read a number of rows, in digits."""
     if not re.fullmatch(r"[0-9]{1,16}", text.strip()):
         raise UsageError(
             f"--totals {option}",

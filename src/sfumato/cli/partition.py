@@ -17,8 +17,6 @@ from sfumato.cli.question_command import Fields, Form, Wording, worded_command
 from sfumato.errors import UsageError
 from sfumato.questions.partition.release import Partition
 
-SHARES = Reading("shares", parse_shares, "shares such as release=2,partition=1,threshold=1")
-
 SHORT_NAMES = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
 
 
@@ -84,7 +82,7 @@ PARTITION = Wording(
         "below this; for uniform: a block of cells with fewer stays one cell."
         "  [default: no limit]",
         "shares": Form(
-            SHARES,
+            Reading("shares", parse_shares, "shares such as release=2,partition=1,threshold=1"),
             hint="For uniform, binary, median, quantile: how the cost is divided between the "
             "counts of the cells (release), choosing where they lie (partition), and the counts "
             "that decide whether a cell is split (threshold). Write "

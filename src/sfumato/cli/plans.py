@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.answers import Needs, Preview
+from sfumato.answers import Needs
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,
@@ -68,15 +68,14 @@ from sfumato.privacy import (
     plan_epsilon,
     rule_of,
 )
-from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import check_rows
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 from sfumato.publishing.previews import checked, needs_to_check, previews
 from sfumato.publishing.publisher import CommandPublisher
 from sfumato.questions.histogram import Histogram
 
+# The delta at which the cost of a whole plan is also shown, where it is tighter that way.
 DELTA = Fraction(1, 10**6)
-"""The delta at which the cost of a whole plan is also shown, where it is tighter that way."""
 
 WORTH_SAYING = Fraction(99, 100)  # of the sum: a plan that costs more than this saves nothing
 
@@ -107,7 +106,15 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     rule = None if total is None else rule_of(total)
     answers = previews(planned, domain, unit, spec.release.stated(planned), rows=rows, rule=rule)
     if as_json:
-        emit_json([_plain(answer, answers.choice) for answer in answers])
+        picked: dict[str, object] = {}
+        if (choice := answers.choice) is not None:
+            stated = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
+            picked = {"picked": stated}
+        plain = [
+            {"preview": answer, "accuracy": answer.accuracy(), "counted": answer.counted}
+            for answer in answers
+        ]
+        emit_json([answer | picked for answer in plain])
         return
     for text in answers.answers():
         prose(text)
@@ -123,15 +130,6 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         return
     # What that allows an adversary to learn.
     prose(f"Together: {said}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}")
-
-
-def _plain(answer: Preview, choice: Choice | None) -> dict[str, object]:
-    """A preview as JSON, with what was picked for its plan."""
-    plain = {"preview": answer, "accuracy": answer.accuracy(), "counted": answer.counted}
-    if choice is None:
-        return plain
-    picked = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
-    return plain | {"picked": picked}
 
 
 def _together(costs: list[CentralMeasure], whole: CentralMeasure) -> str:
@@ -253,8 +251,19 @@ def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
       sfumato check examples/flights.toml
       sfumato check people.csv --axis age=0..121/1 --axis kind=a,b --person id
     """
-    if all_labels:
-        _require_screen(as_json=as_json)
+    # All labels are the data's own values: programs do not get them, nor does a file.
+    if all_labels and as_json:
+        raise UsageError(
+            "--all-labels with --json",
+            "all labels are for the screen alone, and programs read JSON",
+            "Leave one of them out",
+        )
+    if all_labels and writes_file(sys.stdout):
+        raise UsageError(
+            "--all-labels",
+            "all labels are for the screen alone, and stdout is a file",
+            "Leave out > FILE; to turn pages, add | less",
+        )
     rows, needs = _of_file(table)
     with scanning() as progress:
         losses = checked(rows, needs, progress, all_labels=all_labels)
@@ -264,23 +273,6 @@ def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
         click.echo(str(losses))
         _advise(rows, needs)
     return 0 if losses.refused is None else DataError.exit_code
-
-
-def _require_screen(*, as_json: bool) -> None:
-    """Refuse to write all labels for programs, or into a file: they are the data's own values."""
-    remedy = "Leave one of them out"
-    if as_json:
-        raise UsageError(
-            "--all-labels with --json",
-            "all labels are for the screen alone, and programs read JSON",
-            remedy,
-        )
-    if writes_file(sys.stdout):
-        raise UsageError(
-            "--all-labels",
-            "all labels are for the screen alone, and stdout is a file",
-            "Leave out > FILE; to turn pages, add | less",
-        )
 
 
 def _advise(rows: Source, needs: list[tuple[str, Needs]] | None) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from sfumato.answers import AnyQuestion, Question, Release, answer_of, tag_of
 from sfumato.basics import file_name, from_plain, is_folder, made_folder, several
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
-from sfumato.cli.output import FrameOf, print_messages, scanning, show_releases, to_frame
+from sfumato.cli.output import FrameOf, print_messages, scanning, show_releases
 from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data import Source, source
@@ -47,11 +47,6 @@ if TYPE_CHECKING:
 
 # --- files of answers -----------------------------------------------------------------------------
 
-STORED = (
-    "The charge stands, and the answer is stored in the ledger. The same command, with --stored in "
-    "place of --fresh, writes and prints it again, and costs nothing."
-)
-
 
 @dataclass(frozen=True)
 class Forms:
@@ -67,7 +62,7 @@ class Forms:
         Writes files of another kind, and returns what to say of them.
     """
 
-    frame: FrameOf = to_frame
+    frame: FrameOf = lambda release: release.to_frame()
     to_csv: Callable[[Release, Path], object] = lambda release, path: release.to_csv(path)
     write_others: Callable[[Release], list[str]] = lambda release: []
 
@@ -190,15 +185,11 @@ def after_payment() -> Iterator[None]:
     try:
         yield
     except SfumatoError as error:
-        error.add_note(STORED)
+        error.add_note(
+            "The charge stands, and the answer is stored in the ledger. The same command, with "
+            "--stored in place of --fresh, writes and prints it again, and costs nothing."
+        )
         raise
-
-
-SHARED = (
-    " Every command without --account spends from it. For a table about other persons, open "
-    "another: --account NAME."
-)
-"""What is said where an account was not named."""
 
 
 # --- publishing -----------------------------------------------------------------------------------
@@ -404,7 +395,10 @@ def publish(
     if answer.replayed:
         charged = f"Nothing was spent: this is the stored answer{day_of(answer)}. {charged}"
     if costs.account == DEFAULT_ACCOUNT:
-        charged += SHARED
+        charged += (
+            " Every command without --account spends from it. For a table about other persons, "
+            "open another: --account NAME."
+        )
     show_releases([answer], as_json=settings.as_json, charged=charged, frame_of=forms.frame)
     print_messages(*said)
     return answer

@@ -62,20 +62,20 @@ from sfumato.errors import UsageError
 
 # --- commands from questions ----------------------------------------------------------------------
 
+# The fields that --axis fills.
 AXIS_FIELDS = ("axes", "axis")
-"""The fields that --axis fills."""
+# The field that holds a column of numbers: --axis fills it, too, where it declares only one.
 VALUE_FIELD = "value"
-"""The field that holds a column of numbers: --axis fills it, too, where it declares only one."""
+# The names of options that every such command has, which no field can take.
 TAKEN = {
     *option_names(PublishSettings),
     *("anchor", "axis", "help", "json"),
 }
-"""The names of options that every such command has, which no field can take."""
 
+# The options of a question that were given, by field.
 Fields: TypeAlias = dict[str, object]
-"""The options of a question that were given, by field."""
+# What publishes the answer to a question with these fields.
 Ask: TypeAlias = Callable[[PublishSettings, Fields], object]
-"""What publishes the answer to a question with these fields."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,8 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
     def ask(settings: PublishSettings, given: Fields) -> None:
         domain = settings.table.domain()
         # An axis that another option names, such as --by, is not what the question is about.
-        named = {axis for field in texts & given.keys() for axis in _as_tuple(given[field])}
+        stated = [given[field] for field in texts & given.keys()]
+        named = {axis for axes in stated for axis in (axes if isinstance(axes, tuple) else [axes])}
         if names_value and VALUE_FIELD not in given:
             value = _value_axis(kind, settings.table.subject(domain, Interval), domain, named)
             given = given | {VALUE_FIELD: value}
@@ -276,12 +277,7 @@ def _value_axis(
     raise UsageError(f"asking a {kind.__name__} without --value", obstacle, remedy)
 
 
-def _as_tuple(value: object) -> tuple[object, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
 def _axis_field(kind: type[AnyQuestion], subject: tuple[str, ...]) -> Fields:
-    """Return the field that names the axes that the question is about, with those axes."""
     for field in msgspec.structs.fields(kind):
         form = form_of(type_info(field.type)) if field.name in AXIS_FIELDS else None
         if form is None or (not subject and not field.required):
@@ -327,20 +323,15 @@ def form_of(kind: Type) -> Form | None:
         case UnionType():
             return CLIP if kind == CLIP_TYPE else _form_of_union(kind)
         case ListType() | VarTupleType() | CollectionType():
-            return _listed(form_of(kind.item_type))
+            form = form_of(kind.item_type)
+            is_alone = form is None or form.several or form.flag
+            return None if is_alone else replace(form, several=True)
         case LiteralType(values=values) if {type(value) for value in values} == {str}:
             return Form(click.Choice([str(value) for value in values]))
         case CustomType() if kind.cls is Fraction:
             # Text, because a float would be rounded before the question is made.
             return Form()
     return SCALARS.get(type(kind))
-
-
-def _listed(form: Form | None) -> Form | None:
-    """Return how a list of what is written like this is written, if it can be."""
-    if form is None or form.several or form.flag:
-        return None
-    return replace(form, several=True)
 
 
 def _form_of_union(kind: UnionType) -> Form | None:
@@ -351,17 +342,13 @@ def _form_of_union(kind: UnionType) -> Form | None:
     forms = [form for part in kind.types if (form := form_of(part)) is not None]
     # A single value is a list of one, so that a list is the form for both.
     forms = [form for form in forms if form.several] or forms
-    reads = _common({form.reads for form in forms})
-    return None if reads is None else replace(forms[0], reads=reads)
-
-
-def _common(reads: set[click.ParamType[object]]) -> click.ParamType[object] | None:
-    """Return what reads all that these read, if there is such a type."""
-    if len(reads) == 1:
-        return next(iter(reads))
+    # What reads all that these forms read, if there is such a type.
+    reads = {form.reads for form in forms}
     if click.STRING in reads and click.BOOL not in reads:
-        return click.STRING
-    return FLOAT if reads == {INTEGER, FLOAT} else None
+        reads = {click.STRING}
+    elif reads == {INTEGER, FLOAT}:
+        reads = {FLOAT}
+    return replace(forms[0], reads=reads.pop()) if len(reads) == 1 else None
 
 
 def _forms(name: str, kind: type[AnyQuestion], texts: Mapping[str, str]) -> dict[str, Form]:
@@ -411,7 +398,12 @@ def _option(
     common: bool,
 ) -> GroupedOption:
     """Make the option of a field. Left out, the field keeps the default of the question."""
-    form = stated if isinstance(stated, Form) else _form_of_field(field, stated)
+    if isinstance(stated, str):
+        # The type of the field says how it is written. Without a field it is a text.
+        form = None if field is None else form_of(type_info(field.type))
+        form = replace(form or Form(), hint=stated)
+    else:
+        form = stated
     option_name = names.get(name, _option_name(name))
     if form.flag and name not in names:
         option_name = f"{option_name}/--no-{option_name[2:]}"
@@ -428,12 +420,6 @@ def _option(
         help=_help(form.hint, field),
         **{"default": None, **repeated},
     )
-
-
-def _form_of_field(field: FieldInfo | None, hint: str) -> Form:
-    """Return how an option is written by the type of its field: without one, as a text."""
-    form = None if field is None else form_of(type_info(field.type))
-    return replace(form or Form(), hint=hint)
 
 
 def _help(hint: str, field: FieldInfo | None) -> str:

@@ -185,12 +185,12 @@ ROUNDED = (
 )
 
 
+# The tables with whole numbers beside the estimates.
 PUBLISHED_FORMS = Forms(
     frame=lambda release: cast("TablesRelease", release).to_frame(published=True),
     to_csv=lambda release, path: cast("TablesRelease", release).to_csv(path, published=True),
     write_others=lambda release: [ROUNDED],
 )
-"""The tables with whole numbers beside the estimates."""
 
 
 def ask_tables(settings: PublishSettings, given: Fields) -> None:

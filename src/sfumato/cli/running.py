@@ -32,8 +32,8 @@ ERROR = "Error:"
 INTERRUPTED = 130  # by Ctrl-C
 READER_LEFT = 141  # because nobody reads its output any more
 
+# The functions that write to stdout: click's, and that of a step of a stream.
 PRINTING = ("echo", "_print")
-"""The functions that write to stdout: click's, and that of a step of a stream."""
 
 
 def main(args: Sequence[str] | None = None) -> None:

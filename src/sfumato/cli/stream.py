@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 from numbers import Integral
 from pathlib import Path
-from typing import Literal, SupportsFloat, TextIO
+from typing import Literal, SupportsFloat
 
 import click
 import msgspec
@@ -51,7 +51,7 @@ from sfumato.data.options import NO_OPTIONS, StatedOptions, file_options
 from sfumato.data.steps import Arrival, StepColumns
 from sfumato.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
-from sfumato.privacy import CentralMeasure, Neighbours, measure_of
+from sfumato.privacy import Neighbours, measure_of
 from sfumato.publishing.publisher import CommandPublisher, Publisher
 from sfumato.publishing.stream import Stream, push_all
 from sfumato.questions.counters.calendar import Calendar, DeclaredSteps
@@ -168,8 +168,13 @@ class StreamSettings(PaidSettings, frozen=True):
         axes: dict[str, Axis] = {"step": Interval(0, 1)}
         if self.step is not None and self.by is not None:
             axes |= parse_axes((self.by,))
+        # The file names the source, so that two files cannot share a key unnoticed.
+        rows: object = self.file
+        if self.from_stdin:
+            names = {*axes, *([self.person] if self.person else [])}
+            rows = pa.table({name: pa.array([], pa.string()) for name in names})
         src = source(
-            self._rows(axes),
+            rows,
             Domain(axes),
             person=self.person,
             rows_per_person=self.rows_per_person,
@@ -178,24 +183,13 @@ class StreamSettings(PaidSettings, frozen=True):
             person_called=self.person_called,
             **({} if self.from_stdin else msgspec.structs.asdict(self.written)),
         )
-        return CommandPublisher(
-            src, ledger=opened_to_charge(self.ledger), account=self.account, budget=self._budget()
-        )
-
-    def _rows(self, axes: dict[str, Axis]) -> object:
-        """The file, which names the source, so that two files cannot share a key unnoticed."""
-        if not self.from_stdin:
-            return self.file
-        names = {*axes, *([self.person] if self.person else [])}
-        return pa.table({name: pa.array([], pa.string()) for name in names})
-
-    def _budget(self) -> CentralMeasure | None:
-        """--budget in the measure of the stream."""
-        if self.budget is None:
-            return None
-        if self.rho is not None:
-            return measure_of("--budget", rho=self.budget)
-        return measure_of("--budget", epsilon=self.budget, delta=self.delta)
+        ledger = opened_to_charge(self.ledger)
+        budget = None
+        if self.budget is not None and self.rho is not None:
+            budget = measure_of("--budget", rho=self.budget)
+        elif self.budget is not None:
+            budget = measure_of("--budget", epsilon=self.budget, delta=self.delta)
+        return CommandPublisher(src, ledger=ledger, account=self.account, budget=budget)
 
 
 def _value(text: str | None, *, by_column: bool) -> tuple[str | None, Interval | None]:
@@ -308,7 +302,11 @@ class StreamInput:
             return
         from_stdin = str(self.file) == "-"
         encoding = NO_OPTIONS.encoding if columns is None else columns.written.encoding
-        text = _stdin(encoding) if from_stdin else steps.open_text(self.file, encoding)
+        text = sys.stdin if from_stdin else steps.open_text(self.file, encoding)
+        # Standard input is read as a file in this encoding is.
+        is_other = encoding != NO_OPTIONS.encoding
+        if from_stdin and is_other and isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding=encoding, errors="replace")
         with text:
             lines: Iterator[str] = iter(text)
             if self.follow and not from_stdin:
@@ -325,21 +323,14 @@ class StreamInput:
             )
 
 
-def _stdin(encoding: str) -> TextIO:
-    """Standard input, read as a file in this encoding is."""
-    if isinstance(sys.stdin, TextIOWrapper) and encoding != NO_OPTIONS.encoding:
-        sys.stdin.reconfigure(encoding=encoding, errors="replace")
-    return sys.stdin
-
-
 # --- the command ----------------------------------------------------------------------------------
 
+# The time between two reports of progress.
 REPORT_SECONDS = 0.5
-"""The time between two reports of progress."""
 
 
+# The group of options about when a step is over, and which rows it has.
 STEPS = "Steps"
-"""The group of options about when a step is over, and which rows it has."""
 
 
 @click.command(cls=LayeredCommand, short_help="Publish a running total, step by step.")

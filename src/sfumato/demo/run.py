@@ -59,8 +59,8 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 EPSILON_OF_MAP = EPSILON_OF_CLUSTERS = "0.5"
 EPSILON_OF_REPORTS = "8"
 CLUSTERS = 5
+# One city in ten takes part: so many reports are enough.
 EVERY_TENTH = 10
-"""One city in ten takes part: so many reports are enough."""
 # Degrees, for the devices: the bounds of the public domain.
 GLOBE = {"longitude": Interval(-180, 180), "latitude": Interval(-90, 90)}
 DEGREES = {"longitude": "degrees", "latitude": "degrees"}
@@ -96,8 +96,8 @@ def clusters_of_devices(path: Path) -> PrivateKMeans:
 
 # --- flights --------------------------------------------------------------------------------------
 
+# A public bound on the flights of an aircraft in a year: about three a day.
 MOST_FLIGHTS = 1000
-"""A public bound on the flights of an aircraft in a year: about three a day."""
 # Accounts are named by what they protect.
 AIRCRAFT = "aircraft-of-2013"
 EACH_FLIGHT = "each-flight-of-2013"

@@ -102,7 +102,6 @@ def _of_recommendation(advice: Recommendation, anchor: str) -> Study:
 
 
 def _of_local_table(table: LocalTable, anchor: str) -> Study:
-    """Sums of squares over epsilon and L, from a rehearsal."""
     title = "Local clustering, rehearsed over epsilon and L"
     sentences = table.facts()
     return Study(

@@ -150,7 +150,6 @@ def _entity(unit: Unit) -> tuple[object, ...]:
 
 
 def _protects(units: list[Unit]) -> str:
-    """Whom an account protects, in words."""
     if len({_entity(unit) for unit in units}) > 1:
         return "Its answers protect different things, and their costs do not add up."
     unit = units[0]
@@ -226,13 +225,13 @@ def _is_of_one_entity(releases: Collection[Release]) -> bool:
 MOST_BARS = 4
 MOST_ON_PHONE = 3  # as in the style sheet
 LONGEST_SOURCE = 40
+# Lines about numbers and maps.
 MOST_SAID = 4
-"""Lines about numbers and maps."""
 MAP_AXES = 2
+# Characters of a name beside a bar.
 SHOWN = 48
-"""Characters of a name beside a bar."""
+# Sentences on which rows are counted, where answers differ in it.
 MOST_SCOPES = 2
-"""Sentences on which rows are counted, where answers differ in it."""
 
 
 @dataclass(frozen=True)
@@ -334,7 +333,6 @@ def _known_numbers(releases: Sequence[Release]) -> list[str]:
 
 
 def _boxes(release: Partition) -> str:
-    """Return how many boxes a map or another partition has, and how it is drawn."""
     boxes = several(np.size(release.values), "box")
     if len(release.axes) == MAP_AXES:
         return f"The map has {boxes}; where noise wins, neighbours are drawn together."
@@ -360,7 +358,6 @@ def _scopes(releases: Sequence[Release]) -> list[str]:
 
 
 def _agreement(releases: Sequence[Release]) -> list[str]:
-    """Return which tables add up."""
     families = [release for release in releases if len(release.members) > 1]
     if not families:
         return []
@@ -388,7 +385,6 @@ def _in_tables(releases: Sequence[Release]) -> str:
 
 
 def _of(releases: Sequence[Release]) -> str:
-    """Return the data, as the receipts name them."""
     names = list(
         dict.fromkeys(
             str(release.receipt.data(release.guarantee.unit.conditions))

@@ -83,7 +83,6 @@ def _glance(release: Release, kind: str, said: tuple[str, ...]) -> Glance:
 
 
 def _trend_words(release: Release) -> tuple[str, ...]:
-    """Return the largest and the latest number of a trend, each with its interval."""
     axis = _time_of(release.for_people())
     values = np.asarray(release.values, float).reshape(-1)
     low, _ = release.interval("0.95")
@@ -112,7 +111,6 @@ def _with_interval(release: Release, at: int, *, simultaneous: bool) -> str:
 
 
 def _map_words(release: Release) -> tuple[str, ...]:
-    """Return how many rows a map shows in all."""
     if not isinstance(release, Partition):
         return ()
     whole = release.count()

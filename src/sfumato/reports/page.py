@@ -168,7 +168,6 @@ def _is_private(releases: Sequence[Release], models: Sequence[PrivateKMeans]) ->
 
 
 def _title(releases: bool, models: bool, limits: bool) -> str:
-    """Return the heading of a page to which none was given."""
     if releases:
         return "What was released"
     if models:

@@ -57,14 +57,14 @@ from sfumato.reports.tables import (
 
 # --- tables that add up ---------------------------------------------------------------------------
 
+# A table with more columns is listed, one row for each count.
 MOST_COLUMNS = 30
-"""A table with more columns is listed, one row for each count."""
 
+# How many columns fit on a page that stands upright.
 UPRIGHT = 12
-"""How many columns fit on a page that stands upright."""
 
+# Of a table of three axes, how many tables of two of them are open.
 OPEN = 6
-"""Of a table of three axes, how many tables of two of them are open."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,6 @@ def _undrawn(release: Release, anchor: str) -> Section:
 
 
 def _accuracy(release: Release) -> str | None:
-    """Return how accurate the numbers are, in words."""
     sentence = family_accuracy(release) or accuracy_sentence(release)
     return None if sentence is None else sentence.replace("+-", "±")
 

@@ -21,8 +21,8 @@ MOST_ACROSS = 12  # columns of a table of two axes
 BROAD = 4  # columns beyond which a phone has to scroll
 INTERVALS = ("low", "high")
 STATISTICS = ("count", "mean", "sum", "variance")
+# Columns of what adds up over rows, which a limit on a person's rows may cut.
 TOTALS = frozenset({"count", "sum", "total"})
-"""Columns of what adds up over rows, which a limit on a person's rows may cut."""
 UNKNOWN = "not known"
 # What says something only where the value is known.
 OF_VALUES = frozenset({"mean", "sum", "variance", "value"})
@@ -143,7 +143,6 @@ def _listed(release: Release, frame: pa.Table) -> Sheet:
 
 
 def _reading(columns: set[str]) -> str:
-    """Return how to read the columns of the table."""
     sentences = []
     if set(INTERVALS) <= columns:
         sentences.append(

@@ -34,7 +34,6 @@ SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
 
 
 def _implementation(evidence: Evidence) -> Tree:
-    """What the registry asks of an implementation."""
     return {
         "pre_processing_eda_hyperparameter_tuning": Field(preparation(evidence)),
         "mechanisms": Field(mechanisms(evidence)),
@@ -127,12 +126,12 @@ def digest() -> str:
 
 TIER = 3
 
+# What the registry calls the measures, by their tags.
 NAMES = {
     "pure": "Pure DP",
     "approx": "Approximate DP",
     "zcdp": "Zero-concentrated DP",
 }
-"""What the registry calls the measures, by their tags."""
 
 DIVERGENCES = {
     "pure": "Max divergence: the largest log ratio of the probabilities of an output",
@@ -173,7 +172,6 @@ def entry_tree(
 
 
 def _noted(tree: Tree, facts: Publication) -> Tree:
-    """Return the fields with the notes that a person adds to them, marked as such."""
     return {name: _with_note(node, facts.notes.get(name)) for name, node in tree.items()}
 
 
@@ -403,6 +401,7 @@ RULES = {
 }
 
 
+# How an account by curves adds up.
 BY_CURVES = (
     "Bounds on the Renyi divergence of each answer are added up at several orders, which were "
     "fixed when the account was opened. A charge is allowed while a mixture of these orders bounds "
@@ -411,7 +410,6 @@ BY_CURVES = (
     "were chosen after earlier answers. Each charge is recorded before a row is read, and a charge "
     "beyond the total is refused."
 )
-"""How an account by curves adds up."""
 
 
 def _composition(evidence: Evidence) -> str:

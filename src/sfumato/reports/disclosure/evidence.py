@@ -19,11 +19,11 @@ from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit, approx
 from sfumato.publishing.verifying import verify
 from sfumato.risk.window import Window
 
+# How a receipt writes what was charged.
 CHARGED = re.compile(
     r"(?:epsilon = (?P<epsilon>[0-9.]{1,40})(?:, delta = (?P<delta>[0-9.]{1,40}))?"
     r"|rho = (?P<rho>[0-9.]{1,40}))"
 )
-"""How a receipt writes what was charged."""
 
 PART = re.compile(r"([1-9][0-9]{0,8}) of ([1-9][0-9]{0,8})")
 
@@ -208,7 +208,6 @@ def gathered(
 
 
 def _account_and_version(receipts: Sequence[Receipt]) -> tuple[str, str]:
-    """Return the account and the version that all receipts are of."""
     accounts = [receipt.account for receipt in receipts]
     account = _common(accounts, "accounts", "Write one document for each")
     versions = [receipt.version for receipt in receipts]

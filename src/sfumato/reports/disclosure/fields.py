@@ -23,8 +23,8 @@ from sfumato.reports.tables import Finding
 
 Value: TypeAlias = str | int | float | list[str]
 
+# How a field begins that only a person can fill in.
 TODO = "TODO: "
-"""How a field begins that only a person can fill in."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,10 @@ def plain(tree: Tree) -> dict[str, object]:
 
 # --- words of releases ----------------------------------------------------------------------------
 
+# Titles, charges and columns that are listed; of more, the number is said.
 MOST_LISTED = 12
-"""Titles, charges and columns that are listed; of more, the number is said."""
 
+# What is computed from the output of the mechanisms, by the tag of a release.
 AFTERWARDS = {
     "histogram-release": "the counts are published as the noise left them, also negative ones",
     "mean-release": "means and their intervals are computed from the noisy sums",
@@ -101,14 +102,13 @@ AFTERWARDS = {
     "kmeans-release": "centres and sizes of clusters are computed from noisy counts and sums",
     "counter-release": "running totals follow from the noisy outputs of the steps",
 }
-"""What is computed from the output of the mechanisms, by the tag of a release."""
 
+# The same of a partition, by what its counts are.
 SHOWN = {
     "noisy": "the counts of cells are published as the mechanism drew them",
     "consistent": "the counts of cells were made to add up (constrained inference)",
     "whole": "the counts of cells were made to add up (constrained inference), in whole numbers",
 }
-"""The same of a partition, by what its counts are."""
 
 
 def joined(texts: Iterable[str], most: int = MOST_LISTED) -> str:
