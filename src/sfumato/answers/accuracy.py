@@ -189,11 +189,9 @@ def least_alone(request: AccuracyRequest, kind: Kind, start: int | None = None) 
 
     ``start`` is where the search begins: what a similar question needed, or nothing.
     """
-
-    def is_met(units: int) -> bool:
-        return request.is_met(kind.cost(units))
-
-    return least(is_met, start or kind.units, kind.most, str(request.accuracy))
+    accuracy = str(request.accuracy)
+    first = start or kind.units
+    return least(lambda units: request.is_met(kind.cost(units)), first, kind.most, accuracy)
 
 
 def least(is_met: Callable[[int], bool], start: int, most: int, accuracy: str) -> int:

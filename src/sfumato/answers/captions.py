@@ -112,42 +112,35 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         UsageError
             Called before the charge.
         """
-        self._require_axes(title, domain)
+        if not isinstance(self.measured_in, str):
+            for name in self.measured_in:
+                if name not in domain:
+                    raise UsageError(
+                        f"{title}, measured_in",
+                        f"the domain has no axis {name!r}; {nearest(name, domain)}",
+                        "Name an axis of it",
+                    )
         if any(axis.has_keys for axis in lattice.axes):
             return  # which keys there are is not known beforehand
         axes = [axis for axis in lattice.axes if isinstance(axis, LabelAxis)]
         known = [str(label) for axis in axes for label in _shown_labels(axis)]
-        for label in self.label_names:
-            if label not in known:
-                raise _no_such_label(f"{title}, label_names", label, known)
-
-    def _require_axes(self, title: str, domain: Domain) -> None:
-        if isinstance(self.measured_in, str):
-            return
-        for name in self.measured_in:
-            if name not in domain:
-                raise UsageError(
-                    f"{title}, measured_in",
-                    f"the domain has no axis {name!r}; {nearest(name, domain)}",
-                    "Name an axis of it",
-                )
+        unknown = [label for label in self.label_names if label not in known]
+        if unknown and known:
+            raise UsageError(
+                f"{title}, label_names",
+                f"the question has no label {unknown[0]!r}; {nearest(unknown[0], known)}",
+                "Name labels of its axes",
+            )
+        if unknown:
+            # Names of bins and of values of the calendar follow from the domain.
+            raise UsageError(
+                f"{title}, label_names",
+                "the question has no axis of labels, and bins have names",
+                "Leave the names out, or write the column into labels, declared as in "
+                "band=young,old",
+            )
 
 
 def _shown_labels(axis: LabelAxis) -> Sequence[Label]:
     """The labels as answers show them: those of a calendar are "January", "Monday", ..."""
     return axis.labels if axis.calendar is msgspec.UNSET else axis.cell_names()
-
-
-def _no_such_label(attempt: str, label: str, known: Sequence[str]) -> UsageError:
-    if known:
-        return UsageError(
-            attempt,
-            f"the question has no label {label!r}; {nearest(label, known)}",
-            "Name labels of its axes",
-        )
-    # Names of bins and of values of the calendar follow from the domain.
-    return UsageError(
-        attempt,
-        "the question has no axis of labels, and bins have names",
-        "Leave the names out, or write the column into labels, declared as in band=young,old",
-    )

@@ -265,18 +265,15 @@ class Needs(msgspec.Struct, frozen=True):
                 "rows add their own values, and persons one value of their rows",
                 "Give of_person where persons are counted, and only there",
             )
-        if self.of_each_person:
-            self._require_axis_of_numbers()
-
-    def _require_axis_of_numbers(self) -> None:
-        """Refuse to count persons by a number that the lattice does not tell."""
-        if len(self.lattice.axes) != 1 or not self.lattice.axes[0].has_edges or self.sums:
+        tells_number = len(self.lattice.axes) == 1 and self.lattice.axes[0].has_edges
+        if self.of_each_person and (not tells_number or self.sums):
             raise UsageError(
                 "counting persons by a number that each of them has",
                 "it takes one axis of such numbers, and adds nothing up",
                 "Give a lattice of one axis with edges",
             )
-        if self.counted != "rows of each person" and self.cells is None:
+        of_cells = self.of_each_person and self.counted != "rows of each person"
+        if of_cells and self.cells is None:
             raise UsageError(
                 f"counting the {self.counted}",
                 "it does not say which cells these are",
@@ -440,10 +437,8 @@ class NearestAxis(
             points = scaled.astype(np.int64)
         # The largest is NaN if any of them is.
         if scaled.size and np.isnan(scaled.max()):
-            points[np.isnan(values)] = self._point_of_missing()
+            missing = DROPPED
+            if self.missing is not None:
+                missing = int(self.locate(np.array([float(self.missing)]))[0])
+            points[np.isnan(values)] = missing
         return points
-
-    def _point_of_missing(self) -> int:
-        if self.missing is None:
-            return DROPPED
-        return int(self.locate(np.array([float(self.missing)]))[0])

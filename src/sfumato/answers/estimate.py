@@ -143,10 +143,9 @@ def to_meaningful_digits(table: pa.Table, spare: int = 0) -> pa.Table:
         if decimals is None:
             continue
         for name, numbers in columns.items():
-            down = name == low
-            up = name == high
-            rounded = _rounded(numbers, decimals, down=down, up=up)
-            table = _with(table, name, rounded, decimals)
+            missing = ~is_valid(table[name])
+            column = _in_decimals(numbers, missing, decimals, down=name == low, up=name == high)
+            table = table.set_column(table.column_names.index(name), name, column)
     return table
 
 
@@ -182,24 +181,21 @@ def _decimals(half_widths: Array, spare: int) -> int | None:
     return max(decimals, 0) if decimals <= MOST_DECIMALS else None
 
 
-def _rounded(numbers: Array, decimals: int, *, down: bool, up: bool) -> Array:
+def _in_decimals(
+    numbers: Array, missing: Array, decimals: int, *, down: bool, up: bool
+) -> pa.Array:
+    """Round numbers, except where they are missing; without decimals they become integers."""
     steps = numbers * 10.0**decimals
     if down:
         steps = np.floor(steps + NEARLY)
     elif up:
         steps = np.ceil(steps - NEARLY)
     # Adding 0 makes 0 of a negative one.
-    return np.round(np.round(steps) / 10.0**decimals, decimals) + 0.0
-
-
-def _with(table: pa.Table, name: str, numbers: Array, decimals: int) -> pa.Table:
-    """The table with these numbers in a column: whole ones as integers."""
-    missing = ~is_valid(table[name])
-    known = np.where(missing, 0.0, numbers)
+    rounded = np.round(np.round(steps) / 10.0**decimals, decimals) + 0.0
+    known = np.where(missing, 0.0, rounded)
     # From 2^53 on doubles do not tell whole numbers apart, so the column stays one of doubles.
     is_whole = decimals == 0 and bool((np.abs(known) < 2**53).all())
-    column = array_of(known.astype(np.int64) if is_whole else known, missing)
-    return table.set_column(table.column_names.index(name), name, column)
+    return array_of(known.astype(np.int64) if is_whole else known, missing)
 
 
 def reach_text(half: Array) -> str:

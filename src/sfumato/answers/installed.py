@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 # The group of entry points by which packages declare their questions: name = "module:Class".
 GROUP = "sfumato.questions"
-FOLDERS = (".dist-info", ".egg-info")
 
 
 class Declared(NamedTuple):
@@ -53,7 +52,7 @@ def _packages() -> Iterator[tuple[str, str]]:
         except OSError:  # no folder, or one that may not be read
             continue
         for name in names:
-            if name.endswith(FOLDERS):
+            if name.endswith((".dist-info", ".egg-info")):
                 yield name.partition("-")[0].removesuffix(".egg"), os.path.join(place, name)
 
 

@@ -157,7 +157,13 @@ def register(question: Q) -> Q:
     """
     answer = answer_of(question)
     for kind in (question, answer):
-        _require_tag(kind)
+        config = kind.__struct_config__
+        if not (config.frozen and config.tag and config.forbid_unknown_fields):
+            raise _not_registered(
+                kind,
+                "files could not tell its values from others",
+                'Write class ...(..., frozen=True, tag="a-name", forbid_unknown_fields=True)',
+            )
     for name in ("title", "needs", "preview", "answer"):
         if getattr(question, name) is getattr(Question, name):
             raise _not_registered(
@@ -232,17 +238,6 @@ def declared_question(declaration: Declared) -> type[Question[Release]]:
     return kind
 
 
-def _require_tag(kind: type[msgspec.Struct]) -> None:
-    """Refuse a class whose values a file could not tell from those of others."""
-    config = kind.__struct_config__
-    if not (config.frozen and config.tag and config.forbid_unknown_fields):
-        raise _not_registered(
-            kind,
-            "files could not tell its values from others",
-            'Write class ...(..., frozen=True, tag="a-name", forbid_unknown_fields=True)',
-        )
-
-
 def require_registered(charged: Sequence[Question[Release]]) -> None:
     """Refuse a question whose answer could not be read back once it is stored.
 
@@ -251,21 +246,17 @@ def require_registered(charged: Sequence[Question[Release]]) -> None:
     UsageError
         Before anything is charged.
     """
-    for question in charged:
-        if not _is_registered(type(question)):
-            name = type(question).__name__
+    places = listed("sfumato.questions").values()
+    for kind in map(type, charged):
+        name = kind.__name__
+        # No other kind of question is imported to find this one.
+        own = (listed_question(place) for place in places if place.endswith(f":{name}"))
+        if kind not in _outside.values() and kind not in own:
             raise UsageError(
                 f"asking a {name}",
                 "this kind of question is not registered",
                 f"Write @register above class {name}; see docs/extending.md",
             )
-
-
-def _is_registered(kind: type[Question[Release]]) -> bool:
-    """Whether a kind of question is known; no other kind is imported for it."""
-    places = listed("sfumato.questions").values()
-    own = [place for place in places if place.endswith(f":{kind.__name__}")]
-    return kind in _outside.values() or kind in map(listed_question, own)
 
 
 def _class(place: str, base: type[T]) -> type[T]:

@@ -46,8 +46,6 @@ EPOCH = dt.datetime(1980, 1, 1)
 WHOLE: dict[Kind, str] = {"amount": "#,##0", "value": "0", "label": "0"}
 # Beyond, a sheet would round a whole number.
 LARGEST_WHOLE = 10**15
-DATE = "yyyy-mm-dd"
-TIME = "yyyy-mm-dd hh:mm:ss"
 
 
 def to_excel(
@@ -94,7 +92,7 @@ def to_excel(
             text = book.add_format({"text_wrap": True, "valign": "top", "italic": True})
             answer.write_string(0, beside, scope[:LONGEST_TEXT], text)
             answer.set_column(beside, beside, WIDEST)
-        _write_about(book, about)
+        _write_lines(book.add_worksheet("Guarantee"), 0, about, _forms(book))
 
     return written(fill, made)
 
@@ -150,11 +148,6 @@ def write_table(
         sheet.autofilter(0, 0, table.num_rows, table.num_columns - 1)
 
 
-def _write_about(book: Workbook, about: Lines) -> None:
-    sheet = book.add_worksheet("Guarantee")
-    _write_lines(sheet, 0, about, _forms(book))
-
-
 def _write_lines(sheet: Worksheet, row: int, about: Lines, forms: Forms) -> None:
     """Write names and what they are, one pair a row, from a row on."""
     sheet.set_column(0, 0, 20)
@@ -170,7 +163,9 @@ def _write(sheet: Worksheet, row: int, column: int, value: object, form: Format)
     if text is not None:
         sheet.write_string(row, column, text[:LONGEST_TEXT])
     elif isinstance(value, dt.date):
-        sheet.write_datetime(row, column, _local(value), form)
+        # A sheet cannot state a zone: all times are in UTC.
+        plain = value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value
+        sheet.write_datetime(row, column, plain, form)
     elif isinstance(value, int | float) and not math.isnan(value):
         sheet.write_number(row, column, value, form)
 
@@ -189,21 +184,12 @@ def _as_text(value: object) -> str | None:
     return "not known" if isinstance(value, float) and math.isinf(value) else None
 
 
-def _local(value: dt.date) -> dt.date:
-    """A time without its zone, which a sheet cannot state: they are all in UTC."""
-    return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value
-
-
 def _number_format(values: Sequence[object], kind: Kind) -> str:
     if any(isinstance(value, dt.datetime) for value in values):
-        return TIME
+        return "yyyy-mm-dd hh:mm:ss"
     if any(isinstance(value, dt.date) for value in values):
-        return DATE
-    return _form_of([abs(value) for value in values if isinstance(value, int | float)], kind)
-
-
-def _form_of(numbers: Sequence[float], kind: Kind) -> str:
-    """Return how a sheet is told to show numbers, which are given without their signs."""
+        return "yyyy-mm-dd"
+    numbers = [abs(value) for value in values if isinstance(value, int | float)]
     if all(isinstance(value, int) or value.is_integer() for value in numbers):
         return WHOLE[kind]
     if kind != "amount" and all(round(value, 3) == value for value in numbers):
@@ -232,10 +218,6 @@ CONTENTS = "Contents and guarantee"
 LONGEST_NAME = 31
 # How many columns are printed on a page that stands upright.
 UPRIGHT = 10
-A4 = 9
-# The pattern of thin stripes.
-HATCHED = 14
-HATCH = "#B9C0CA"
 
 
 def family_to_excel(
@@ -269,7 +251,16 @@ def family_to_excel(
     lists = {axes: listed(axes) for axes, crossed in tables.items() if not crossed}
     # Before a sheet is written: a workbook without its last tables would pass for the whole.
     for axes, crossed in tables.items():
-        _require_room(crossed, lists.get(axes))
+        rows = sum(3 * len(table.rows) + 12 for table in crossed)
+        if axes in lists:
+            rows = lists[axes].num_rows
+        columns = max((len(table.columns) + 1 for table in crossed), default=0)
+        if rows > MOST_ROWS or columns > MOST_COLUMNS:
+            raise UsageError(
+                f"to_excel() of a table of {rows:,} rows",
+                f"a sheet of Excel holds {MOST_ROWS:,} rows below its header",
+                "Write it with to_csv()",
+            )
 
     def fill(book: Workbook) -> None:
         forms = _forms(book)
@@ -282,17 +273,6 @@ def family_to_excel(
                 write_table(book, sheet, lists[axes], lambda _: "amount")
 
     return written(fill, made)
-
-
-def _require_room(crossed: Sequence[CrossTable], listed: pa.Table | None) -> None:
-    rows = sum(3 * len(table.rows) + 12 for table in crossed) if listed is None else listed.num_rows
-    columns = max((len(table.columns) + 1 for table in crossed), default=0)
-    if rows > MOST_ROWS or columns > MOST_COLUMNS:
-        raise UsageError(
-            f"to_excel() of a table of {rows:,} rows",
-            f"a sheet of Excel holds {MOST_ROWS:,} rows below its header",
-            "Write it with to_csv()",
-        )
 
 
 # --- the first sheet ------------------------------------------------------------------------------
@@ -314,14 +294,11 @@ def _write_contents(
         sheet.write_string(row, 0, f"Table {row}", forms["name"])
         # The link goes within the workbook. A quote in the name of a sheet is doubled.
         place = name.replace("'", "''")
-        sheet.write_url(row, 1, f"internal:'{place}'!A1", forms["link"], text[:LONGEST_LINK])
+        sheet.write_url(row, 1, f"internal:'{place}'!A1", forms["link"], text[:255])
     start = len(names) + 2
     sheet.write_string(start, 0, "What it promises", forms["title"])
     _write_lines(sheet, start + 1, about, forms)
     _print_on_a4(sheet, columns=2)
-
-
-LONGEST_LINK = 255
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -345,8 +322,9 @@ Forms: TypeAlias = "Mapping[str | tuple[bool, bool, bool], Format]"
 
 def _forms(book: Workbook) -> Forms:
     looks = dict(LOOKS)
+    # Pattern 14 has thin stripes.
     for is_estimate, is_sum, is_hatched in product((False, True), repeat=3):
-        look: dict[str, str | int] = {"pattern": HATCHED, "fg_color": HATCH} if is_hatched else {}
+        look: dict[str, str | int] = {"pattern": 14, "fg_color": "#B9C0CA"} if is_hatched else {}
         look |= {"bold": is_sum, "num_format": "#,##0.0" if is_estimate else "#,##0"}
         looks[is_estimate, is_sum, is_hatched] = look
     return {name: book.add_format(look) for name, look in looks.items()}
@@ -397,7 +375,7 @@ def _write_block(
 
 
 def _print_on_a4(sheet: Worksheet, columns: int) -> None:
-    sheet.set_paper(A4)
+    sheet.set_paper(9)  # A4
     if columns > UPRIGHT:
         sheet.set_landscape()
     sheet.fit_to_pages(1, 0)

@@ -8,7 +8,7 @@ are bars, because a reader compares answers and accounts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -111,17 +111,16 @@ def _account(name: str, paid: list[Paid]) -> Account:
         most=_most([receipt for _, receipt in paid]),
     )
     # Costs that do not add up, such as those of different persons, are not stated together.
-    return account if whole is None else _with_risk(account, whole, units[0])
-
-
-def _with_risk(account: Account, whole: CentralMeasure, unit: Unit) -> Account:
-    """State what all its answers cost together, and what that allows."""
+    if whole is None:
+        return account
+    clause = belief.sentence(whole, units[0])
+    sentence = f"{clause[:1].upper()}{clause[1:]}."
     return replace(
         account,
         together=str(whole),
         risk=belief.afterwards(whole),
-        meaning=_capitalised(belief.sentence(whole, unit)),
-        warning=belief.warning(whole, unit),
+        meaning=sentence.replace("Anyone", "Whoever is", 1),
+        warning=belief.warning(whole, units[0]),
     )
 
 
@@ -133,11 +132,6 @@ def _most(receipts: Sequence[Receipt]) -> str:
     risk = belief.afterwards(most.most)
     then = "" if risk is None else f": then whoever is 1% sure is at most {_chances(risk)} sure"
     return f"{most.budget} is the most that it may ever spend{then}"
-
-
-def _capitalised(clause: str) -> str:
-    """Make a clause about anyone who is sure of something a sentence."""
-    return f"{clause[:1].upper()}{clause[1:]}.".replace("Anyone", "Whoever is", 1)
 
 
 def _entity(unit: Unit) -> tuple[object, ...]:
@@ -208,16 +202,13 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
     }
     measures = _measures(list(by_charge.values()))
     central = [measure for measure in measures if isinstance(measure, PureDP | ApproxDP | ZCDP)]
-    one_kind = len({isinstance(measure, ZCDP) for measure in measures}) == 1
-    if len(central) < len(measures) or not one_kind or not _is_of_one_entity(by_charge.values()):
+    kinds = {isinstance(measure, ZCDP) for measure in measures}
+    guarantees = [release.guarantee for release in by_charge.values()]
+    entities = {_entity(guarantee.unit) for guarantee in guarantees}
+    is_private = all(guarantee.private for guarantee in guarantees)
+    if len(central) < len(measures) or len(kinds) != 1 or len(entities) != 1 or not is_private:
         return None
     return compose(central)
-
-
-def _is_of_one_entity(releases: Collection[Release]) -> bool:
-    """Return whether all answers are private, and protect the same kind of person."""
-    entities = {_entity(release.guarantee.unit) for release in releases}
-    return len(entities) == 1 and all(release.guarantee.private for release in releases)
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -302,20 +293,20 @@ def blocks(releases: Sequence[Release], accounts: Sequence[Account]) -> tuple[Bl
 
 
 def _published(releases: Sequence[Release]) -> Block:
-    lines = [f"{several(len(releases), 'answer')}{_in_tables(releases)}{_of(releases)}."]
-    lines += [*_known_numbers(releases), *map(_boxes, _partitions(releases))][:MOST_SAID]
+    named = _with_tables(releases)
+    # Families make the tables more than the answers.
+    tables = f" in {several(len(named), 'table')}" if len(named) > len(releases) else ""
+    lines = [f"{several(len(releases), 'answer')}{tables}{_of(releases)}."]
+    boxes = [_boxes(release) for release in releases if isinstance(release, Partition)]
+    lines += [*_known_numbers(releases), *boxes][:MOST_SAID]
     lines += [*_scopes(releases), *_agreement(releases)]
     bars = []
-    for label, release in _with_tables(releases):
+    for label, release in named:
         seen, size = _clear(release) or (0, 0)
         if size and not isinstance(release, Partition):
             bars.append(Bar(label, seen / size, f"{seen:,} of {size:,}"))
     caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
-
-
-def _partitions(releases: Sequence[Release]) -> list[Partition]:
-    return [release for release in releases if isinstance(release, Partition)]
 
 
 def _known_numbers(releases: Sequence[Release]) -> list[str]:
@@ -376,12 +367,6 @@ def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
         else:
             named.append((plain(heading_of(release), SHOWN), release))
     return named
-
-
-def _in_tables(releases: Sequence[Release]) -> str:
-    """Return how many bars the answers have, where families make them more than the answers."""
-    tables = len(_with_tables(releases))
-    return f" in {several(tables, 'table')}" if tables > len(releases) else ""
 
 
 def _of(releases: Sequence[Release]) -> str:
@@ -464,32 +449,32 @@ def _at_risk(releases: Sequence[Release], accounts: Sequence[Account]) -> Block:
         for account in bounded
     ]
     caption = f"From {100 * belief.PRIOR:g}% sure to at most so sure, by account"
-    lines = _risk_lines(releases, accounts, bounded)
+    if not bounded:
+        return _block("risk", title, _unbounded(releases, accounts, bounded), caption, bars)
+    # One sentence says the risk: that of the account with the largest.
+    lines = [bounded[0].warning or bounded[0].meaning]
     notes = _risk_notes(releases, accounts, bounded)
     return _block("risk", title, lines, caption, bars, notes=notes)
-
-
-def _risk_lines(
-    releases: Sequence[Release], accounts: Sequence[Account], bounded: Sequence[Account]
-) -> list[str]:
-    """Return the risk in one sentence, that of the account with the largest."""
-    if bounded:
-        return [bounded[0].warning or bounded[0].meaning]
-    return _unbounded(releases, accounts, bounded)
 
 
 def _risk_notes(
     releases: Sequence[Release], accounts: Sequence[Account], bounded: Sequence[Account]
 ) -> list[str]:
     """Return what that sentence is about, and what it leaves out."""
-    if not bounded:
-        return []
     worst = bounded[0]
     further = worst.most or "others that it paid for add to that"
     cost = f"Its answers on this page cost {worst.together}; {further}."
     if worst.by_curves:
         cost = f"All its answers, those not on this page too, are bounded by {worst.together}."
-    said = [_named(worst) if len(accounts) > 1 else worst.protects, cost, *_why_ten_deltas(worst)]
+    whom = worst.protects
+    if len(accounts) > 1:
+        whom = f"Account {plain(worst.name, LONGEST_SOURCE)} {whom.removeprefix('It ')}"
+    said = [whom, cost]
+    has_delta = "delta" in (worst.together or "")
+    if has_delta and not worst.warning and "except with" in worst.meaning:
+        # The probability beside a belief is not delta: ``belief.sentence`` takes ten times it.
+        why = "A loss above epsilon can be more frequent than delta, so ten times delta is allowed."
+        said.append(why)
     said += _unbounded(releases, accounts, bounded)
     if len(accounts) > 1:
         said.append("What several accounts spend on the same people adds up.")
@@ -506,20 +491,6 @@ def _unbounded(
     if any(release.receipt is None for release in releases):
         lines.append("No ledger confirms what answers without a receipt cost.")
     return lines
-
-
-def _why_ten_deltas(account: Account) -> list[str]:
-    """Why the probability beside a belief is not delta; ``belief.sentence`` takes ten times it."""
-    has_delta = "delta" in (account.together or "")
-    if account.warning or not has_delta or "except with" not in account.meaning:
-        return []
-    return ["A loss above epsilon can be more frequent than delta, so ten times delta is allowed."]
-
-
-def _named(account: Account) -> str:
-    """Whom an account protects, where there are several accounts."""
-    rest = account.protects.removeprefix("It ")
-    return f"Account {plain(account.name, LONGEST_SOURCE)} {rest}"
 
 
 def _chances(risk: float) -> str:

@@ -24,7 +24,6 @@ from sfumato.reports.headings import heading_of
 WIDTH = 560
 HEIGHT = 190
 MAP_AXES = 2
-SURE = "Each with 95% confidence."
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,18 @@ class Glance:
 def glances(releases: Sequence[Release]) -> tuple[Glance, ...]:
     """The first trend over time and the first map of a page, as far as there are any."""
     trend = next((release for release in releases if _time_of(release) is not None), None)
-    plane = next((release for release in releases if _is_map(release)), None)
+    partitions = (release for release in releases if isinstance(release, Partition))
+    plane = next((release for release in partitions if len(release.axes) == MAP_AXES), None)
     shown = []
     if trend is not None:
         shown.append(_glance(trend, "trend", _trend_words(trend)))
     if plane is not None:
-        shown.append(_glance(plane, "map", _map_words(plane)))
+        rows = plane.count()
+        total = float(np.asarray(rows.value))
+        reach = float(np.asarray(rows.high)) - total
+        said = f"In all: {number(round(total))} ± {number(np.ceil(reach))}, with 95% confidence."
+        shades = "Places that cannot be told from empty have no shade."
+        shown.append(_glance(plane, "map", (said, shades)))
     return tuple(shown)
 
 
@@ -66,10 +71,6 @@ def _time_of(release: Release) -> LatticeAxis | None:
     (axis,) = lattice.axes
     runs_on = scales.is_continuous(axis) or axis.time is not None
     return axis if runs_on and axis.size > 1 else None
-
-
-def _is_map(release: Release) -> bool:
-    return isinstance(release, Partition) and len(release.axes) == MAP_AXES
 
 
 def _glance(release: Release, kind: str, said: tuple[str, ...]) -> Glance:
@@ -97,7 +98,8 @@ def _trend_words(release: Release) -> tuple[str, ...]:
     most = _with_interval(release, largest, simultaneous=True)
     last = _with_interval(release, latest, simultaneous=False)
     # The largest of several is only as sure as all of them at once.
-    return (f"Largest: {most} ({names[largest]}).", f"Latest: {last} ({names[latest]}).", SURE)
+    confidence = "Each with 95% confidence."
+    return f"Largest: {most} ({names[largest]}).", f"Latest: {last} ({names[latest]}).", confidence
 
 
 def _with_interval(release: Release, at: int, *, simultaneous: bool) -> str:
@@ -108,13 +110,3 @@ def _with_interval(release: Release, at: int, *, simultaneous: bool) -> str:
     if np.isclose(high - value, value - low):
         return f"{number(value)} ± {number(high - value)}"
     return f"{number(value)} ({number(low)} to {number(high)})"
-
-
-def _map_words(release: Release) -> tuple[str, ...]:
-    if not isinstance(release, Partition):
-        return ()
-    whole = release.count()
-    total = float(np.asarray(whole.value))
-    reach = float(np.asarray(whole.high)) - total
-    said = f"In all: {number(round(total))} ± {number(np.ceil(reach))}, with 95% confidence."
-    return (said, "Places that cannot be told from empty have no shade.")

@@ -53,7 +53,6 @@ def heading_of(release: Release) -> str:
 
 STYLED = re.compile(r'(<(?:path|text|use)\b[^<>]*?) style="([^"]*)"')
 LEAST_USES = 3
-END = "</style>"
 
 
 def shared(page: str) -> str:
@@ -72,7 +71,7 @@ def shared(page: str) -> str:
         return match[0] if name is None else f'{match[1]} class="{name}"'
 
     rules = "".join(f".{name}{{{style}}}\n" for style, name in names.items()).strip()
-    head, end, body = page.partition(END)
+    head, end, body = page.partition("</style>")
     return head + rules + end + STYLED.sub(named, body)
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, TypeGuard, TypeVar, get_args
 
 from markupsafe import Markup
 
-from sfumato.answers import Receipt, Release, standing
+from sfumato.answers import Release, standing
 from sfumato.basics import page_template, write_bytes
 from sfumato.errors import UsageError, explained, shown
 from sfumato.local.clustering import PrivateKMeans
@@ -111,7 +111,7 @@ def render(
     chosen = [item for item in items if isinstance(item, DECISIONS)]
     models = _of_kind(items, PrivateKMeans)
     findings = [item for item in items if not isinstance(item, Release | DECISIONS | PrivateKMeans)]
-    receipts = _receipts(releases)
+    receipts = [release.receipt for release in releases if release.receipt is not None]
     # Dates come from the receipts: a clock read now would make two pages of one release differ.
     dates = sorted({receipt.time[:10] for receipt in receipts})
     limits = bool(_of_kind(items, Recommendation))
@@ -119,6 +119,14 @@ def render(
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
     accounts = front.accounts(releases)
     shown = sections.of_answers(releases, anchors)
+    studies = [decisions.study(decision, f"choice-{i}") for i, decision in enumerate(chosen, 1)]
+    studies += [
+        sections.study(model, f"devices-{i}", technical=technical)
+        for i, model in enumerate(models, 1)
+    ]
+    # What was made under a public seed protects nobody.
+    guarantees = [release.guarantee for release in releases]
+    guarantees += [model.guarantee_ for model in models]
     text = page_template(_TEMPLATE).render(
         title=title or _title(bool(releases), bool(models), limits),
         limits=limits,
@@ -131,10 +139,10 @@ def render(
         script=_script() if any(section.is_map for section in shown) else None,
         proofs=sections.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
-        studies=_studies(chosen, models, technical),
+        studies=studies,
         findings=findings,
         accounts=accounts,
-        private=_is_private(releases, models),
+        private=all(guarantee.private for guarantee in guarantees),
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
@@ -143,28 +151,6 @@ def render(
 
 def _of_kind(items: Sequence[Item], kind: type[T]) -> list[T]:
     return [item for item in items if isinstance(item, kind)]
-
-
-def _receipts(releases: Sequence[Release]) -> list[Receipt]:
-    return [release.receipt for release in releases if release.receipt is not None]
-
-
-def _studies(
-    chosen: Sequence[Decision], models: Sequence[PrivateKMeans], technical: bool
-) -> list[headings.Study]:
-    return [
-        *(decisions.study(decision, f"choice-{i}") for i, decision in enumerate(chosen, 1)),
-        *(
-            sections.study(model, f"devices-{i}", technical=technical)
-            for i, model in enumerate(models, 1)
-        ),
-    ]
-
-
-def _is_private(releases: Sequence[Release], models: Sequence[PrivateKMeans]) -> bool:
-    """Whether everything on the page keeps its promise: nothing was made under a public seed."""
-    answers = all(release.guarantee.private for release in releases)
-    return answers and all(model.guarantee_.private for model in models)
 
 
 def _title(releases: bool, models: bool, limits: bool) -> str:

@@ -135,7 +135,9 @@ def _crossed(table: CrossTable, *, folded: bool) -> FamilyTable:
 
 
 def _sheet(table: CrossTable, numbers: Array) -> Sheet:
-    kept = _kept_rows(len(table.rows))
+    total = len(table.rows)
+    # Of a long table the first rows are shown, and the sums, which are its last row.
+    kept = [at for at in range(total) if at < MOST_ROWS - 1 or at == total - 1]
     is_even = table.widths is not None
     low = table.estimates - table.half_widths
     high = table.estimates + table.half_widths
@@ -154,17 +156,12 @@ def _sheet(table: CrossTable, numbers: Array) -> Sheet:
         columns=(corner, *(cell(name, "label") for name in table.columns)),
         text=(True, *(False for _ in table.columns)),
         rows=tuple(rows),
-        total=len(table.rows),
+        total=total,
         reading="",
         crossed=True,
         has_margins=table.has_column_sums,
         has_last_sums=table.has_row_sums,
     )
-
-
-def _kept_rows(total: int) -> Sequence[int]:
-    """Return the first rows, and the sums, which are the last one."""
-    return range(total) if total <= MOST_ROWS else [*range(MOST_ROWS - 1), total - 1]
 
 
 def _count(value: float) -> str:
@@ -229,7 +226,8 @@ def of_answers(releases: Sequence[Release], anchors: Sequence[str]) -> list[Sect
 def _undrawn(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release, but for its pictures."""
     named = release.for_people()
-    accuracy = _accuracy(named)
+    sentence = family_accuracy(named) or accuracy_sentence(named)
+    accuracy = None if sentence is None else sentence.replace("+-", "±")
     facts = (*([named.as_of] if named.as_of else []), *_facts(named))
     title = heading_of(release)
     family = family_tables(named)
@@ -245,11 +243,6 @@ def _undrawn(release: Release, anchor: str) -> Section:
         table=None if family else sheet(named),
         family=family,
     )
-
-
-def _accuracy(release: Release) -> str | None:
-    sentence = family_accuracy(release) or accuracy_sentence(release)
-    return None if sentence is None else sentence.replace("+-", "±")
 
 
 def _number(value: float) -> str:
@@ -333,15 +326,12 @@ def study(model: PrivateKMeans, anchor: str, *, technical: bool = True) -> Study
     UsageError
         If the model has seen no reports.
     """
-    guarantee = model.guarantee_
-    promises = tuple(str(guarantee).splitlines())
+    promises = tuple(str(model.guarantee_).splitlines())
     title = "Clusters without a trusted curator"
     sentences = _sentences(model)
-    if not guarantee.private:
-        sentences = [
-            "NOT PRIVATE: the noise came from a public seed, for testing only.",
-            *sentences,
-        ]
+    if not model.guarantee_.private:
+        warning = "NOT PRIVATE: the noise came from a public seed, for testing only."
+        sentences = [warning, *sentences]
     figures = (
         (f"{len(model.reports_):,}", "reports, one from the device of each person"),
         (f"{model.epsilon}", "epsilon of each report, per unit of distance"),
@@ -386,7 +376,9 @@ def _sentences(model: PrivateKMeans) -> list[str]:
 def _centres(model: PrivateKMeans) -> tuple[str, ...]:
     """Each centre as a line, with a 95% interval for each coordinate where there is one."""
     centres = model.cluster_centers_
-    names = _names(model, centres.shape[1])
+    names = [f"axis {i}" for i in range(1, centres.shape[1] + 1)]
+    if isinstance(model.bounds, dict):
+        names = [plain(str(name)) for name in model.bounds]
     ends = (centres, centres) if model.method == "naive" else model.intervals()
     order = np.argsort(-model.weights_, kind="stable")
     lines = []
@@ -398,12 +390,6 @@ def _centres(model: PrivateKMeans) -> tuple[str, ...]:
         lines.append(f"{100 * model.weights_[i]:.0f}% of the persons: {', '.join(places)}")
     further = len(order) - len(lines)
     return (*lines, f"and {further:,} more") if further > 0 else tuple(lines)
-
-
-def _names(model: PrivateKMeans, axes: int) -> list[str]:
-    if isinstance(model.bounds, dict):
-        return [plain(str(name)) for name in model.bounds]
-    return [f"axis {i}" for i in range(1, axes + 1)]
 
 
 def _four_digits(value: float) -> str:

@@ -165,13 +165,17 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
     """
     names = frame.column_names
     statistic = next((name for name in STATISTICS if name in names), None)
-    if statistic is None or not _has_two_axes(release, names):
+    if statistic is None or len(release.layout) != 2:
+        return None
+    if not {*release.layout, *INTERVALS} <= {*names}:
         return None
     labels = {name: list(dict.fromkeys(frame[name].to_pylist())) for name in release.layout}
     # Of axes of one length, the first runs down.
     down, across = sorted(release.layout, key=lambda name: -len(labels[name]))
     heads = labels[across]
-    if not _is_full(frame.num_rows, len(labels[down]), len(heads)):
+    # Each field of the table laid out must have a number, or the numbers are listed.
+    is_full = 0 < frame.num_rows == len(labels[down]) * len(heads)
+    if not is_full or len(heads) > MOST_ACROSS:
         return None
     fields, half = _fields(frame, statistic, (down, across))
     if len(fields) != frame.num_rows:
@@ -188,15 +192,6 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
         reading=_crossed_reading(statistic, half, rows),
         crossed=True,
     )
-
-
-def _has_two_axes(release: Release, names: Sequence[str]) -> bool:
-    return len(release.layout) == 2 and {*release.layout, *INTERVALS} <= {*names}
-
-
-def _is_full(n_rows: int, n_down: int, n_across: int) -> bool:
-    """Whether a table with so many labels down and across has a number in each field."""
-    return 0 < n_rows == n_down * n_across and n_across <= MOST_ACROSS
 
 
 def _fields(

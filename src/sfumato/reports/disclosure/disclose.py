@@ -50,7 +50,16 @@ def to_yaml(tree: Tree, evidence: Evidence) -> str:
     UsageError
         If PyYAML is not installed.
     """
-    return f"{_heading(tree, evidence)}{_dumped(plain(tree))}"
+    try:
+        import yaml
+    except ImportError:
+        raise UsageError(
+            "a disclosure in YAML", "PyYAML is not installed", "Run: pip install pyyaml"
+        ) from None
+    node = yaml.representer.SafeRepresenter(sort_keys=False).represent_data(plain(tree))
+    _break_lines(node)
+    written = yaml.serialize(node, Dumper=yaml.SafeDumper, allow_unicode=True, width=WIDTH)
+    return f"{_heading(tree, evidence)}{written}"
 
 
 def missing(tree: Tree) -> dict[str, str]:
@@ -84,19 +93,6 @@ def _heading(tree: Tree, evidence: Evidence) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-def _dumped(values: dict[str, object]) -> str:
-    try:
-        import yaml
-    except ImportError:
-        raise UsageError(
-            "a disclosure in YAML", "PyYAML is not installed", "Run: pip install pyyaml"
-        ) from None
-    node = yaml.representer.SafeRepresenter(sort_keys=False).represent_data(values)
-    _break_lines(node)
-    written: str = yaml.serialize(node, Dumper=yaml.SafeDumper, allow_unicode=True, width=WIDTH)
-    return written
-
-
 def _break_lines(node: Node) -> None:
     """Write texts of several lines line by line, as a person reads them."""
     if isinstance(node.value, str):
@@ -117,6 +113,14 @@ def render(evidence: Evidence, tree: Tree) -> str:
     """The checklist as one HTML page that loads nothing. It is the same for the same releases."""
     places = dict(leaves(tree))
     guarantees = [release.guarantee for release in evidence.releases]
+    reasons = fields.by_text(
+        (release.guarantee.proof.because, release) for release in evidence.releases
+    )
+    sources = fields.by_text(
+        (release.guarantee.proof.source, release) for release in evidence.releases
+    )
+    measure = NAMES[str(evidence.loss.__struct_config__.tag)]
+    neighbours = "unbounded" if evidence.unit.neighbours == "add-remove" else "bounded"
     return page_template(_TEMPLATE).render(
         TODO=TODO,
         name=places["deployment.product.name"].value,
@@ -124,9 +128,9 @@ def render(evidence: Evidence, tree: Tree) -> str:
         said={place.rpartition(".")[2]: _lines(field) for place, field in places.items()},
         parameters=_lines(Field(f"{evidence.loss}.")),
         decision=_decision(evidence),
-        flavor=_flavor(evidence),
+        flavor=f"{measure}, {neighbours} neighbours.",
         whole_person=_whole_person(evidence),
-        proofs=_proofs(evidence),
+        proofs=[*reasons, *(f"Source: {source}" for source in sources)],
         accuracies=fields.accuracies(evidence),
         counted=_distinct(guarantee.counted for guarantee in guarantees),
         slack=_distinct(f"Slack: {guarantee.slack}." for guarantee in guarantees),
@@ -147,11 +151,6 @@ def _lines(field: Field) -> list[str]:
     return [f"{line[:1].upper()}{line[1:]}" for line in lines]
 
 
-def _flavor(evidence: Evidence) -> str:
-    neighbours = "unbounded" if evidence.unit.neighbours == "add-remove" else "bounded"
-    return f"{NAMES[str(evidence.loss.__struct_config__.tag)]}, {neighbours} neighbours."
-
-
 def _decision(evidence: Evidence) -> list[str]:
     if evidence.windows:
         return [line for window in evidence.windows for line in window.explain().split("\n")]
@@ -167,16 +166,6 @@ def _whole_person(evidence: Evidence) -> str:
     if len(unit.person_columns) > 1:
         return "A person in several periods is protected in each of them alone, not in all."
     return "All rows of a person are protected together, if the column names the person."
-
-
-def _proofs(evidence: Evidence) -> list[str]:
-    lines = fields.by_text(
-        (release.guarantee.proof.because, release) for release in evidence.releases
-    )
-    sources = fields.by_text(
-        (release.guarantee.proof.source, release) for release in evidence.releases
-    )
-    return [*lines, *(f"Source: {source}" for source in sources)]
 
 
 # --- the document ---------------------------------------------------------------------------------

@@ -33,14 +33,6 @@ PACKAGE = Path(__file__).parents[2]
 SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
 
 
-def _implementation(evidence: Evidence) -> Tree:
-    return {
-        "pre_processing_eda_hyperparameter_tuning": Field(preparation(evidence)),
-        "mechanisms": Field(mechanisms(evidence)),
-        "justification": Field(justification(evidence)),
-    }
-
-
 def preparation(evidence: Evidence) -> str:
     """What happened to the rows before the noise, and what the limits rest on."""
     counted = fields.by_text((release.guarantee.counted, release) for release in evidence.releases)
@@ -124,8 +116,6 @@ def digest() -> str:
 
 # --- the entry ------------------------------------------------------------------------------------
 
-TIER = 3
-
 # What the registry calls the measures, by their tags.
 NAMES = {
     "pure": "Pure DP",
@@ -155,30 +145,34 @@ def entry_tree(
     findings : sequence of Finding
         What an audit of the mechanisms found, if there was one.
     """
+    implementation = {
+        "pre_processing_eda_hyperparameter_tuning": Field(preparation(evidence)),
+        "mechanisms": Field(mechanisms(evidence)),
+        "justification": Field(justification(evidence)),
+    }
     return {
         "url_slug": Field(slug),
         "status": Field("Draft", constant=True),
-        "tier": Field(TIER, constant=True),
+        "tier": Field(3, constant=True),
         "deployment": {
             "product": _product(evidence, facts),
             "dp_flavor": _noted(_flavor(evidence), facts),
             "privacy_loss": _noted(_loss(evidence), facts),
             "model": _noted(_model(evidence, facts), facts),
             "accounting": _noted(_accounting(evidence, facts, findings), facts),
-            "implementation": _noted(_implementation(evidence), facts),
+            "implementation": _noted(implementation, facts),
             "resources": _resources(evidence, facts),
         },
     }
 
 
 def _noted(tree: Tree, facts: Publication) -> Tree:
-    return {name: _with_note(node, facts.notes.get(name)) for name, node in tree.items()}
-
-
-def _with_note(node: Field | Tree, note: str | None) -> Field | Tree:
-    if note is None or not isinstance(node, Field):
-        return node
-    return Field(f"{node.value}\nAdded by hand: {printable_lines(note.strip())}")
+    noted = dict(tree)
+    for name, note in facts.notes.items():
+        node = tree.get(name)
+        if isinstance(node, Field):
+            noted[name] = Field(f"{node.value}\nAdded by hand: {printable_lines(note.strip())}")
+    return noted
 
 
 def _given(text: str | None, otherwise: Field) -> Field:
@@ -236,25 +230,21 @@ def _flavor(evidence: Evidence) -> Tree:
         bound = f"1: one {who} is added or removed"
     if unit.person is None and unit.rows_per_person > 1:
         bound += f", with at most {unit.rows_per_person:,} rows, as the custodian states"
+    columns = fields.joined(fields.columns(evidence), 40)
+    read = f" The answers are about these columns: {columns}." if columns else ""
     return {
         "name": Field(NAMES[tag]),
         "input_metric": Field(f"{metric}{named}."),
         "bound_on_input_distance": Field(bound),
         "output_measure": Field(DIVERGENCES[tag]),
         "bound_on_output_distance": Field(str(measure)),
-        "data_domain": Field(_domain(evidence)),
+        "data_domain": Field(
+            f"Tables of any number of rows, in the form of {fields.joined(evidence.sources, 3)}."
+            f"{read} Bounds and listed labels are public: the guarantee assumes that they were "
+            "chosen without looking at the data."
+        ),
         "unprotected_quantities": Field(_unprotected(evidence)),
     }
-
-
-def _domain(evidence: Evidence) -> str:
-    columns = fields.joined(fields.columns(evidence), 40)
-    read = f" The answers are about these columns: {columns}." if columns else ""
-    return (
-        f"Tables of any number of rows, in the form of {fields.joined(evidence.sources, 3)}.{read} "
-        "Bounds and listed labels are public: the guarantee assumes that they were chosen without "
-        "looking at the data."
-    )
 
 
 def _unprotected(evidence: Evidence) -> str:
@@ -401,20 +391,16 @@ RULES = {
 }
 
 
-# How an account by curves adds up.
-BY_CURVES = (
-    "Bounds on the Renyi divergence of each answer are added up at several orders, which were "
-    "fixed when the account was opened. A charge is allowed while a mixture of these orders bounds "
-    "the whole by {total} (fully adaptive composition: Rogers, Roth, Ullman, Vadhan 2016; Feldman, "
-    "Zrnic 2021; Whitehouse, Ramdas, Rogers, Wu 2023). It holds also where a question and its cost "
-    "were chosen after earlier answers. Each charge is recorded before a row is read, and a charge "
-    "beyond the total is refused."
-)
-
-
 def _composition(evidence: Evidence) -> str:
     if evidence.by_curves is not None:
-        return BY_CURVES.format(total=evidence.by_curves)
+        return (
+            "Bounds on the Renyi divergence of each answer are added up at several orders, which "
+            "were fixed when the account was opened. A charge is allowed while a mixture of these "
+            f"orders bounds the whole by {evidence.by_curves} (fully adaptive composition: Rogers, "
+            "Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021; Whitehouse, Ramdas, Rogers, Wu 2023). "
+            "It holds also where a question and its cost were chosen after earlier answers. Each "
+            "charge is recorded before a row is read, and a charge beyond the total is refused."
+        )
     return (
         f"{RULES[evidence.rule]} over all charges of the account (sequential composition). The sum "
         "holds also where a question was chosen after earlier answers (Rogers, Roth, Ullman, "

@@ -7,7 +7,7 @@ one version, whether anybody edited them, and whether the ledger knows them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,8 +26,6 @@ CHARGED = re.compile(
 )
 
 PART = re.compile(r"([1-9][0-9]{0,8}) of ([1-9][0-9]{0,8})")
-
-EDITED = "Do not publish it; ask the custodian for the release that was published"
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,11 @@ def gathered(
         If the ledger itself was edited.
     """
     paid = _each_once(releases)
-    name, version = _account_and_version([receipt for _, receipt in paid])
+    receipts = [receipt for _, receipt in paid]
+    remedy = "Write one document for each"
+    name = _common([receipt.account for receipt in receipts], "accounts", remedy)
+    remedy = "Publish all of them with one version, or write one document for each"
+    version = _common([receipt.version for receipt in receipts], "versions of Sfumato", remedy)
     described = tuple(release for release, _ in paid)
     units = [release.guarantee.unit.protects for release in described]
     _common(units, "privacy units", "Their costs do not add up: write one document for each")
@@ -192,7 +194,9 @@ def gathered(
     standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
     if book is None or not book.by_curves:
-        _require_one_rule(charges)
+        rules = [charge.rule for charge in charges]
+        remedy = "An account counts in one measure, or by curves: give its ledger"
+        _common(rules, "measures", remedy)
     return Evidence(
         releases=described,
         windows=tuple(windows),
@@ -205,19 +209,6 @@ def gathered(
         standing=standing,
         verified=verified,
     )
-
-
-def _account_and_version(receipts: Sequence[Receipt]) -> tuple[str, str]:
-    accounts = [receipt.account for receipt in receipts]
-    account = _common(accounts, "accounts", "Write one document for each")
-    versions = [receipt.version for receipt in receipts]
-    remedy = "Publish all of them with one version, or write one document for each"
-    return account, _common(versions, "versions of Sfumato", remedy)
-
-
-def _require_one_rule(charges: Sequence[Charge]) -> None:
-    rules = [charge.rule for charge in charges]
-    _common(rules, "measures", "An account counts in one measure, or by curves: give its ledger")
 
 
 def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
@@ -244,7 +235,7 @@ def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
 
 
 def _receipt(release: Release) -> Receipt:
-    title = f"the disclosure of {_title(release)}"
+    title = f"the disclosure of {shortened(release.heading)}"
     if not release.guarantee.private:
         raise UsageError(
             title,
@@ -282,7 +273,8 @@ def _charges(paid: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
             raise _edited(release, f"another receipt of entry {receipt.entry} says otherwise")
         if hashes.setdefault(receipt.entry, same) != same:
             raise _edited(release, f"another receipt of entry {receipt.entry} says otherwise")
-        _require_paid(release, made)
+        if not _is_covered(release.cost, made):
+            raise _edited(release, "its guarantee costs more than its receipt says was charged")
     return tuple(charges[entry] for entry in sorted(charges))
 
 
@@ -290,28 +282,16 @@ def _amount(release: Release, receipt: Receipt) -> tuple[str, Amount]:
     """Return what a receipt says was charged, in whole units, and the rule of the account."""
     match = CHARGED.fullmatch(receipt.charged)
     if match is not None:
-        given: Mapping[str, str | None] = match.groupdict()
+        epsilon, delta, rho = match.groups()
         try:
-            return _units(given)
+            if rho is not None:
+                return "zcdp", ZCDP(rho).money
+            if delta is None:
+                return "pure", PureDP(epsilon).money
+            return "approx", ApproxDP(epsilon, delta).money
         except UsageError:
             pass
     raise _edited(release, "no ledger writes such a charge")
-
-
-def _units(given: Mapping[str, str | None]) -> tuple[str, Amount]:
-    if given["rho"] is not None:
-        return "zcdp", ZCDP(given["rho"]).money
-    epsilon = given["epsilon"] or ""
-    if given["delta"] is None:
-        return "pure", PureDP(epsilon).money
-    return "approx", ApproxDP(epsilon, given["delta"]).money
-
-
-def _require_paid(release: Release, paid: Charge) -> None:
-    """Refuse an answer whose guarantee costs more than was charged for it."""
-    if _is_covered(release.cost, paid):
-        return
-    raise _edited(release, "its guarantee costs more than its receipt says was charged")
 
 
 def _is_covered(cost: CentralMeasure, paid: Charge) -> bool:
@@ -340,7 +320,8 @@ def _origin(releases: Sequence[Release], ledger: Ledger | None) -> tuple[str, bo
         for release in releases:
             verdict = verify(release, ledger)
             if not verdict.ok:
-                raise _edited(release, _as_obstacle(verdict.reason))
+                reason = verdict.reason.rstrip(".").replace("It ", "it ", 1)
+                raise _edited(release, reason.replace("The ", "the ", 1))
         return "Every answer was compared with the one stored in the ledger, and is the same.", True
     # Each of them is looked at: one signature that does not match refuses the whole document.
     unsigned = [release for release in releases if not _is_signed(release)]
@@ -386,15 +367,11 @@ def _head(ledger: Ledger) -> tuple[int, str]:
 
 
 def _edited(release: Release, obstacle: str) -> DataError:
-    return DataError(f"the disclosure of {_title(release)}", obstacle, EDITED)
-
-
-def _as_obstacle(reason: str) -> str:
-    return reason.rstrip(".").replace("It ", "it ", 1).replace("The ", "the ", 1)
-
-
-def _title(release: Release) -> str:
-    return shortened(release.heading)
+    return DataError(
+        f"the disclosure of {shortened(release.heading)}",
+        obstacle,
+        "Do not publish it; ask the custodian for the release that was published",
+    )
 
 
 LONGEST_NAME = 120
