@@ -78,7 +78,18 @@ class CellErrors:
         """
 
         def half_width(kind: Kind, kinds: int) -> float:
-            return self._half_width(self._error(margin, kind), alpha, kinds > FEW_SUMS)
+            by_law: dict[Law, list[tuple[float, int]]] = {}
+            for weight in self._error(margin, kind):
+                draws = by_law.setdefault(self.measured[weight.measured].law, [])
+                draws.append((abs(weight.factor), weight.times))
+            if not by_law:  # all of it is known
+                return 0.0
+            # Tables that are alike have equal sums, whose law is computed once.
+            rounded = (
+                (law, tuple(sorted((float(f"{weight:.12g}"), times) for weight, times in draws)))
+                for law, draws in by_law.items()
+            )
+            return _half_width(tuple(sorted(rounded, key=str)), alpha, kinds > FEW_SUMS)
 
         return self._of_each_kind(margin, half_width)
 
@@ -111,20 +122,6 @@ class CellErrors:
             return self._uneven.error_of(margin, _cell(kind, self._uneven))
         return self.family.error_of(margin, _paths(kind))
 
-    def _half_width(self, error: list[Weight], alpha: float, of_many: bool) -> float:
-        by_law: dict[Law, list[tuple[float, int]]] = {}
-        for weight in error:
-            draws = by_law.setdefault(self.measured[weight.measured].law, [])
-            draws.append((abs(weight.factor), weight.times))
-        if not by_law:  # all of it is known
-            return 0.0
-        # Tables that are alike have equal sums, whose law is computed once.
-        rounded = (
-            (law, tuple(sorted((float(f"{weight:.12g}"), times) for weight, times in draws)))
-            for law, draws in by_law.items()
-        )
-        return _half_width(tuple(sorted(rounded, key=str)), alpha, of_many)
-
 
 def _paths(kind: Kind) -> Paths:
     return tuple(path for path in kind if isinstance(path, Path))
@@ -138,12 +135,11 @@ def _cell(kind: Kind, uneven: UnevenFamily) -> int:
 
 @lru_cache(maxsize=4096)
 def _half_width(draws: Draws, alpha: float, of_many: bool) -> float:
-    """Return the half-width of a sum of draws of several laws."""
     parts = []
     for law, of_law in draws:
         weights = np.array([weight for weight, _ in of_law])
-        numbers = np.array([float(times) for _, times in of_law])
-        parts.append(Weighted.of(law, weights, numbers))
+        times = np.array([float(times) for _, times in of_law])
+        parts.append(Weighted.of(law, weights, times))
     # Weights were rounded to twelve digits.
     return float(weighted_half_widths(parts, alpha, of_many=of_many)[0]) * (1 + 1e-10)
 
@@ -189,10 +185,6 @@ class TablesPreview(Preview, frozen=True):
     known: tuple[tuple[int, ...], ...] = ()
     totals: tuple[str, ...] = ()
 
-    @property
-    def _errors(self) -> CellErrors:
-        return CellErrors(tuple(map(Levels, self.axes)), self.measured, self.known)
-
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """Half-width of the interval of each number, of the least accurate one.
 
@@ -207,7 +199,7 @@ class TablesPreview(Preview, frozen=True):
         alpha = error_probability(confidence)
         if simultaneous and self.cells:
             alpha /= self.cells
-        errors = self._errors
+        errors = CellErrors(tuple(map(Levels, self.axes)), self.measured, self.known)
         return tuple(float(errors.half_widths(table, alpha).max()) for table in self.tables)
 
     def accuracy_of(self, table: int, confidence: Exactly = "0.95") -> float:
@@ -234,13 +226,8 @@ class TablesPreview(Preview, frozen=True):
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
             lines.append(f"all of them at once are within +-{half_width_text(every)}")
-        return [*lines, *self._wishes(half_widths)]
-
-    def _wishes(self, half_widths: Sequence[float]) -> list[str]:
-        """Say how the accuracy compares with what was asked for."""
-        if self.wished is None:
-            return []
-        ratio = float(np.max(np.array(half_widths) / self.wished))
-        if ratio <= 1:
-            return ["every table is as accurate as asked for"]
-        return [f"no table is more than {ratio:.3g} times less accurate than asked for"]
+        if self.wished is not None:
+            ratio = float(np.max(np.array(half_widths) / self.wished))
+            met = f"no table is more than {ratio:.3g} times less accurate than asked for"
+            lines.append(met if ratio > 1 else "every table is as accurate as asked for")
+        return lines

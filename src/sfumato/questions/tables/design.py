@@ -128,20 +128,18 @@ class Design:
 def described(measured: Sequence[Measurement]) -> str:
     """Return the noise in words."""
     laws = list(dict.fromkeys(measurement.law for measurement in measured))
-    whole = all(measurement.whole for measurement in measured)
-    many = "a table" if len(measured) == 1 else f"{len(measured):,} tables"
-    which = f"{many}, of which only residuals are kept" if not whole else many
+    which = "a table" if len(measured) == 1 else f"{len(measured):,} tables"
+    if not all(measurement.whole for measurement in measured):
+        which += ", of which only residuals are kept"
     if len(laws) == 1:
         return f"{laws[0]} to each count of {which}"
-    sizes = [_spread_of(law) for law in laws]
-    gaussian = isinstance(laws[0], DiscreteGaussian)
-    kind, name = ("Gaussian", "sigma") if gaussian else ("Laplace", "scale")
-    spreads = f"{name} between {min(sizes):.4g} and {max(sizes):.4g}"
-    return f"discrete {kind} noise of {spreads} to each count of {which}"
-
-
-def _spread_of(law: Law) -> float:
-    return law.sigma if isinstance(law, DiscreteGaussian) else float(law.scale)
+    if isinstance(laws[0], DiscreteGaussian):
+        kind = "Gaussian noise of sigma"
+        sizes = [law.sigma for law in laws if isinstance(law, DiscreteGaussian)]
+    else:
+        kind = "Laplace noise of scale"
+        sizes = [float(law.scale) for law in laws if isinstance(law, DiscreteLaplace)]
+    return f"discrete {kind} between {min(sizes):.4g} and {max(sizes):.4g} to each count of {which}"
 
 
 def family_of(
@@ -186,23 +184,15 @@ def design_for(
             "Publish these totals as they are, or ask for a table that does not follow from them",
         )
     chosen = tuple(tables[at] for at in places)
-    wanted = _with_margins(chosen, aim.of(places, len(tables)), known)
-    design = _best(_Asked(axes, *wanted, unit, known), cost)
+    others: list[Margin] = []
+    aim = aim.of(places, len(tables))
+    if len(chosen) > 1 and aim == Aim():
+        # Readers look at margins, too, so these count a little if nothing else was said: a total
+        # that is far better known costs the tables next to nothing.
+        others = [margin for margin in unknown(closure_of(chosen), known) if margin not in chosen]
+        aim = Aim((1.0,) * len(chosen) + (OF_MARGINS,) * len(others))
+    design = _best(_Asked(axes, (*chosen, *others), aim, unit, known), cost)
     return replace(design, tables=tables)
-
-
-def _with_margins(
-    tables: tuple[Margin, ...], aim: Aim, known: tuple[Margin, ...]
-) -> tuple[tuple[Margin, ...], Aim]:
-    """Tables and their margins, which count a little, if nothing else was said.
-
-    Readers look at margins, too: a total that is far better known costs the tables next to nothing.
-    """
-    if len(tables) == 1 or aim.weights is not None or aim.accuracies is not None:
-        return tables, aim
-    others = [margin for margin in unknown(closure_of(tables), known) if margin not in tables]
-    weights = (1.0,) * len(tables) + (OF_MARGINS,) * len(others)
-    return (*tables, *others), Aim(weights)
 
 
 @dataclass(frozen=True)
@@ -217,43 +207,31 @@ class _Asked:
 
 
 def _best(request: _Asked, cost: CentralMeasure) -> Design:
-    if request.unit.by_cell:
-        return _within_norm(request, cost)
-    match cost:
-        case ZCDP():
-            return _gaussian(request, cost)
-        case PureDP():
-            return _laplace(request, cost)
-        case ApproxDP():
-            if not cost.delta:
-                return _laplace(request, PureDP(cost.epsilon))
-            return _better_of(request, cost)
-
-
-def _within_norm(request: _Asked, cost: CentralMeasure) -> Design:
-    """Gaussian noise, which follows a norm."""
     if isinstance(cost, ZCDP):
         return _gaussian(request, cost)
     if isinstance(cost, ApproxDP) and cost.delta:
-        # The rho that they allow pays for the noise; what is promised stays what was asked for.
-        return replace(_gaussian(request, approx_to_zcdp(cost.epsilon, cost.delta)), cost=cost)
-    raise UsageError(
-        f"a family of tables under a limit on the L2 norm, at {cost}",
-        "only Gaussian noise follows the norm, and under an epsilon alone there is none",
-        "Ask for it under rho, or give the source rows_per_person in place of norm_per_person",
-    )
+        return _better_of(request, cost)
+    if request.unit.by_cell:
+        raise UsageError(
+            f"a family of tables under a limit on the L2 norm, at {cost}",
+            "only Gaussian noise follows the norm, and under an epsilon alone there is none",
+            "Ask for it under rho, or give the source rows_per_person in place of norm_per_person",
+        )
+    return _laplace(request, PureDP(cost.epsilon))
 
 
 def _better_of(request: _Asked, cost: ApproxDP) -> Design:
-    """Return the better one for the aim of both kinds of noise."""
-    pure = PureDP(cost.epsilon)
     try:
-        rho = approx_to_zcdp(cost.epsilon, cost.delta)
-        gaussian = _gaussian(request, rho)
+        gaussian = _gaussian(request, approx_to_zcdp(cost.epsilon, cost.delta))
     except UsageError:  # they allow no Gaussian noise at all
-        return _laplace(request, pure)
+        if request.unit.by_cell:
+            raise
+        return _laplace(request, PureDP(cost.epsilon))
+    # The rho that they allow pays for the noise; what is promised stays what was asked for.
     gaussian = replace(gaussian, cost=cost)
-    laplace = _laplace(request, pure)
+    if request.unit.by_cell:  # only Gaussian noise follows a norm
+        return gaussian
+    laplace = _laplace(request, PureDP(cost.epsilon))
     # Public sizes and weights decide which is better, so the choice costs nothing.
     errors = [
         request.aim.error(_mean_variances(design, request.tables)) for design in (gaussian, laplace)

@@ -286,7 +286,11 @@ class _Problem:
 
     def _scaled(self, counted: list[list[bool]], share: float) -> list[Fraction]:
         """Return the best parameters if these differences may be counted on."""
-        moves = self._squared_moves(counted)
+        if self.norm is None:
+            moves = squared_moves(self.axes, self.residuals, counted, self.neighbours)
+            moves = moves * self.rows**2
+        else:
+            moves = largest_moves(self.axes, self.residuals, counted)[None] * self.norm**2
         of_one = moves[0]
 
         def best(weights: Array) -> Array:
@@ -301,12 +305,6 @@ class _Problem:
         scale = spent / (self.rho * (1 - share)) * (1 + ROUNDING)
         return [rounded_up(float(sigma_squared)) for sigma_squared in relative * scale]
 
-    def _squared_moves(self, counted: list[list[bool]]) -> Array:
-        """How far one person moves each residual, squared, in each case that can be the worst."""
-        if self.norm is not None:
-            return largest_moves(self.axes, self.residuals, counted)[None] * self.norm**2
-        return squared_moves(self.axes, self.residuals, counted, self.neighbours) * self.rows**2
-
     def _factor(self, counted: list[list[bool]], relative: Array) -> float:
         """How much farther than ``norm`` rows in one cell one person moves all residuals, squared.
 
@@ -314,23 +312,18 @@ class _Problem:
         """
         if self.norm is None:
             return 1.0
-        reach = self.rows / self.norm
-        return (1 + ROUNDING) * self._of_two(counted, relative, reach)
-
-    def _of_two(self, counted: list[list[bool]], relative: Array, reach: float) -> float:
-        """Return how much farther rows of two persons do under replace, squared.
-
-        ``reach`` is how many rows a person may have, beside those in one cell.
-        """
         if self.neighbours == "add-remove":
-            return 1.0
-        # Without the inner products the triangle inequality holds: twice as far, squared.
+            return 1 + ROUNDING
+        # Under replace the rows of two persons move them. By the triangle inequality that is twice
+        # as far, squared; by the inner products of rows it may be less.
+        of_two = 4.0
         inner = inner_products(self.axes, self.residuals, counted)
-        if inner is None:
-            return 4.0
-        of_one = largest_moves(self.axes, self.residuals, counted)
-        opposed = -float((inner / relative).sum(axis=1).min() / (of_one / relative).sum())
-        return min(4.0, 2 + 2 * (max(0.0, opposed) + OF_ROUNDED) * reach**2)
+        if inner is not None:
+            of_one = largest_moves(self.axes, self.residuals, counted)
+            opposed = -float((inner / relative).sum(axis=1).min() / (of_one / relative).sum())
+            reach = self.rows / self.norm  # of a person's rows, beside those in one cell
+            of_two = min(4.0, 2 + 2 * (max(0.0, opposed) + OF_ROUNDED) * reach**2)
+        return (1 + ROUNDING) * of_two
 
     def _too_large(
         self, counted: list[list[bool]], sigmas: Sequence[Fraction], share: float

@@ -132,7 +132,12 @@ def laplace_shares(
     ]
     # The shares of what is left out go to the others, by a search of their own.
     shares = _Problem(axes, tables, kept, aim, known).solved(np.ones(len(kept)))
-    return tuple(zip(kept, _rounded(shares), strict=True))
+    # One part is kept for each margin: noise of a share of 0 has no scale.
+    spare = PARTS - len(kept)
+    parts = largest_remainders(shares / shares.sum() * spare, spare).tolist()
+    return tuple(
+        (margin, Fraction(part + 1, PARTS)) for margin, part in zip(kept, parts, strict=True)
+    )
 
 
 class _Problem:
@@ -206,14 +211,6 @@ class _Problem:
 def _normalised(logarithms: Array) -> Array:
     sizes = np.exp(logarithms - logarithms.max())
     return np.asarray(np.maximum(sizes / sizes.sum(), 1e-12))
-
-
-def _rounded(shares: Array) -> list[Fraction]:
-    """Whole parts that add up to 1, each at least one: the largest remainders are rounded up."""
-    # One part is kept for each margin: noise of a share of 0 has no scale.
-    spare = PARTS - len(shares)
-    whole = largest_remainders(shares / shares.sum() * spare, spare)
-    return [Fraction(part + 1, PARTS) for part in whole.tolist()]
 
 
 # --- the norm -------------------------------------------------------------------------------------

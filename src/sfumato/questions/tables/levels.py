@@ -150,15 +150,12 @@ class Levels:
 
     # --- arrays, along one of their axes ----------------------------------------------------------
 
-    def _starts(self, level: int) -> Array:
-        """Where the children of each cell of the level before begin."""
-        ends = np.cumsum(self.fanouts[level - 1])
-        return np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-
     def summed(self, numbers: Array, along: int, level: int, onto: int) -> Array:
         """Return numbers of the cells of a level, added up to those of a level before."""
         for below in range(level, onto, -1):
-            numbers = np.add.reduceat(numbers, self._starts(below), axis=along)
+            fanouts = np.array(self.fanouts[below - 1])
+            first_children = np.cumsum(fanouts) - fanouts
+            numbers = np.add.reduceat(numbers, first_children, axis=along)
         return numbers
 
     def repeated(self, numbers: Array, along: int, level: int) -> Array:
@@ -522,7 +519,8 @@ class Chains:
     @cached_property
     def finest(self) -> Lattice:
         """The last level of each chain: on its cells rows are counted."""
-        return Lattice(tuple(self._axis(chain[-1]) for chain in self.names))
+        axes = dict(zip(self.lattice.names, self.lattice.axes, strict=True))
+        return Lattice(tuple(axes[chain[-1]] for chain in self.names))
 
     def margin(self, table: Sequence[str]) -> Margin:
         """Return a table by the level of each chain; 0 where it is summed over all of it.
@@ -575,9 +573,6 @@ class Chains:
         np.add.at(counts, places, cube.counts)
         return counts
 
-    def _axis(self, name: str) -> LatticeAxis:
-        return self.lattice.axes[self.lattice.names.index(name)]
-
     def _level(self, chain: Sequence[str], table: Sequence[str]) -> int:
         levels = [name for name in chain if name in table]
         if len(levels) > 1:
@@ -609,7 +604,10 @@ def _fanouts(chain: Sequence[LatticeAxis]) -> tuple[tuple[int, ...], ...]:
     for above, axis in pairwise(chain):
         assert isinstance(above, LabelAxis)
         assert isinstance(axis, LabelAxis)
-        fanouts.append(_children(above, axis))
+        # How many cells of the axis lie in each cell of the level above it.
+        pairs = dict.fromkeys(zip(above.listed_cells, axis.listed_cells, strict=True))
+        children = np.bincount([cell for cell, _ in pairs], minlength=above.n_listed).tolist()
+        fanouts.append((*children, *[1] * (above.other + above.missing)))
     return tuple(fanouts)
 
 
@@ -632,10 +630,3 @@ def _nested(above: LatticeAxis, axis: LatticeAxis) -> bool:
     starts = np.flatnonzero(np.diff(cells[0])) + 1
     # The same values in the same order: where one of above begins, one of the axis does.
     return bool(np.all(np.diff(cells[1])[starts - 1] > 0))
-
-
-def _children(above: LabelAxis, axis: LabelAxis) -> tuple[int, ...]:
-    """Return how many cells of an axis lie in each cell of the level above it."""
-    pairs = dict.fromkeys(zip(above.listed_cells, axis.listed_cells, strict=True))
-    children = np.bincount([cell for cell, _ in pairs], minlength=above.n_listed).tolist()
-    return (*children, *[1] * (above.other + above.missing))

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
+from operator import add
 
 import numpy as np
 
@@ -145,17 +145,14 @@ class Transport:
     columns: Array
     column_sums: Array
 
-    @cached_property
-    def tolerance(self) -> float:
-        # Doubles cannot add up to more than this.
-        return max(TOLERANCE, 1e-13 * float(self.row_sums.sum()))
-
     def solve(self) -> Array:
         """Return the nearest table."""
         state = self._at(np.zeros(len(self.column_sums)))
         damping = LEAST_DAMPING
+        # Doubles cannot add up more exactly than this.
+        tolerance = max(TOLERANCE, 1e-13 * float(self.row_sums.sum()))
         for _ in range(MOST_STEPS):
-            if state.error <= self.tolerance:
+            if state.error <= tolerance:
                 break
             lower = self._newton(state, damping)
             # Where few cells are above 0 the columns hang together loosely, and Newton's step is
@@ -296,20 +293,13 @@ def _margins(table: Margin, margins: Mapping[Margin, Array], nesting: Nesting) -
     ones = np.ones(nesting.shape(table))
     met = []
     for levels, values in known.items():
-        sign = _sign(levels, known)
+        # How often it is counted: once for each one larger by 0 or 1 levels an axis, with signs.
+        steps = product((0, 1), repeat=len(levels))
+        larger = [step for step in steps if tuple(map(add, levels, step)) in known]
+        sign = sum((-1) ** sum(step) for step in larger)
         if sign:
             met.append(Known(levels, values, sign / nesting.margin(ones, table, levels)))
     return met
-
-
-def _sign(levels: Margin, known: Mapping[Margin, Array]) -> int:
-    """How often a margin is counted: 1 for each larger one by 0 or 1 levels an axis, with signs."""
-    count = 0
-    for above in product((0, 1), repeat=len(levels)):
-        larger = tuple(level + more for level, more in zip(levels, above, strict=True))
-        if larger in known:
-            count += (-1) ** sum(above)
-    return count
 
 
 def _moved(

@@ -154,15 +154,15 @@ class Tables(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tables = checked_tables(self.tables)
-        msgspec.structs.force_setattr(self, "tables", tables)
-        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
-        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
-        weights, accuracy = checked_numbers(len(tables), self.weights, self.accuracy)
-        msgspec.structs.force_setattr(self, "weights", weights)
-        msgspec.structs.force_setattr(self, "accuracy", accuracy)
-        msgspec.structs.force_setattr(self, "totals", plain_totals(self.totals) or None)
-        settle(self)
+        settle(
+            self,
+            tables=checked_tables(self.tables),
+            bins=plain_bins(self.bins),
+            width=plain_width(self.width),
+        )
+        weights, accuracy = checked_numbers(len(self.tables), self.weights, self.accuracy)
+        totals = plain_totals(self.totals) or None
+        settle(self, weights=weights, accuracy=accuracy, totals=totals)
 
     @property
     def named_tables(self) -> tuple[Named, ...]:
@@ -215,7 +215,7 @@ class Tables(
 
     def shown_lattice(self, domain: Domain) -> Lattice:
         """All axes that tables name, at every level."""
-        return self._lattice(domain)
+        return axes_lattice(self.title, domain, self.named_tables, self.bins, self.width)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits that hold on the cells of one table, and totals of limited rows."""
@@ -259,7 +259,7 @@ class Tables(
             known=design.known,
             totals=tuple(named(total.axes, ALL_ROWS) for total in self.public_totals),
         )
-        return with_whole_numbers(preview, self._lattice(domain))
+        return with_whole_numbers(preview, self.shown_lattice(domain))
 
     def event(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Event:
         """State the noise on all tables that are measured."""
@@ -314,16 +314,12 @@ class Tables(
             None if accuracy is None else tuple(accuracy),
         )
 
-    def _lattice(self, domain: Domain) -> Lattice:
-        return axes_lattice(self.title, domain, self.named_tables, self.bins, self.width)
-
     def _chains(self, domain: Domain) -> Chains:
-        chains = Chains.of(self._lattice(domain))
+        chains = Chains.of(self.shown_lattice(domain))
         require_connected(self.named_tables, chains)
         return chains
 
     def _margins(self, chains: Chains) -> tuple[Margin, ...]:
-        """Return the tables, by the level of each chain of axes."""
         return tuple(map(chains.margin, self.named_tables))
 
     def _design(self, chains: Chains, unit: Unit, cost: CentralMeasure) -> Design:

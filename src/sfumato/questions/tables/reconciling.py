@@ -24,7 +24,7 @@ from sfumato.basics import Array
 from sfumato.domain import Lattice, LatticeAxis
 from sfumato.errors import UsageError, explained, printable
 from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedLaplace
-from sfumato.privacy import EXACT, ZCDP, CentralMeasure, Guarantee, Proof, compose
+from sfumato.privacy import EXACT, ZCDP, Guarantee, Proof, compose
 from sfumato.questions.histogram.question import HistogramRelease
 from sfumato.questions.tables.asked import named, require_connected
 from sfumato.questions.tables.design import Measurement, published_arrays
@@ -117,10 +117,7 @@ def reconcile(
     parts = _parts(releases, others)
     _require_different(parts)
     _require_same_unit(parts)
-    one_plan = _is_one_plan(parts)
-    if not one_plan:
-        _require_same_data(parts, same_data)
-        _require_all_rows_kept(parts)
+    _require_same_data(parts, same_data)
     lattice = _whole_lattice(parts)
     chains = Chains.of(lattice)
     _require_same_rows(parts, chains)
@@ -173,23 +170,17 @@ def _family_part(release: Release) -> FamilyPart:
         case TablesRelease():
             numbers = published_arrays(release.chains.levels, release.measured, release.noisy)
             return FamilyPart(release, release.tables, release.lattice, release.measured, numbers)
-        case HistogramRelease():
-            return _part_of_histogram(release)
+        case HistogramRelease(noise=law, lattice=lattice):
+            if isinstance(law, TruncatedLaplace):
+                raise _unsuited(release, "its noise has a bound, and that of estimates has none")
+            if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
+                raise _unsuited(release, "its counts do not each have noise of their own")
+            if release.question.count != "rows":
+                raise _unsuited(release, "it counts persons, who may be in several cells")
+            measured = (Measurement((1,) * len(lattice.axes), law),)
+            return FamilyPart(release, (lattice.names,), lattice, measured, [release.values])
         case _:
             raise _unsuited(release, "it is no table of counts")
-
-
-def _part_of_histogram(release: HistogramRelease) -> FamilyPart:
-    law = release.noise
-    if isinstance(law, TruncatedLaplace):
-        raise _unsuited(release, "its noise has a bound, and that of estimates has none")
-    if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
-        raise _unsuited(release, "its counts do not each have noise of their own")
-    if release.question.count != "rows":
-        raise _unsuited(release, "it counts persons, who may be in several cells")
-    lattice = release.lattice
-    measured = (Measurement((1,) * len(lattice.axes), law),)
-    return FamilyPart(release, (lattice.names,), lattice, measured, [release.values])
 
 
 def _unsuited(release: Release, obstacle: str) -> UsageError:
@@ -202,7 +193,6 @@ def _unsuited(release: Release, obstacle: str) -> UsageError:
 
 
 def _receipts(parts: Sequence[FamilyPart]) -> tuple[Receipt, ...]:
-    """Return the receipts of everything that was paid for."""
     receipts: list[Receipt] = []
     for part in parts:
         release = part.release
@@ -258,15 +248,12 @@ def _require_same_unit(parts: Sequence[FamilyPart]) -> None:
         )
 
 
-def _is_one_plan(parts: Sequence[FamilyPart]) -> bool:
-    """Whether all were paid by one charge, and so counted in one state of the data."""
-    return len({receipt.entry_hash for receipt in _receipts(parts)}) == 1
-
-
 def _require_same_data(parts: Sequence[FamilyPart], same_data: bool) -> None:
-    conditions = parts[0].release.guarantee.unit.conditions
     receipts = _receipts(parts)
-    names = list(dict.fromkeys(receipt.data(conditions) for receipt in receipts))
+    if len({receipt.entry_hash for receipt in receipts}) == 1:
+        return  # paid by one charge, and so counted in one state of the data
+    unit = parts[0].release.guarantee.unit
+    names = list(dict.fromkeys(receipt.data(unit.conditions) for receipt in receipts))
     if len(names) > 1:
         raise UsageError(
             _pair(parts[0], parts[-1]),
@@ -280,30 +267,6 @@ def _require_same_data(parts: Sequence[FamilyPart], same_data: bool) -> None:
             "Ask in one plan, give the source version=, or say same_data=True if you know "
             "that they did not change",
         )
-
-
-def _require_one_ledger(parts: Sequence[FamilyPart]) -> None:
-    """Refuse answers of two ledgers: a name and a version are those of one."""
-    if _are_of_two_ledgers(_receipts(parts)):
-        raise UsageError(
-            _pair(parts[0], parts[-1]),
-            "two ledgers paid for them, and the same name may stand for other data in each",
-            "Say same_data=True if you know that the data are the same",
-        )
-
-
-def _are_of_two_ledgers(receipts: Sequence[Receipt]) -> bool:
-    """Whether receipts show that they are of two ledgers; they need not show it.
-
-    A ledger has one key, by which it signs, and one entry of each number.
-    """
-    signers = {receipt.signer for receipt in receipts if receipt.signer}
-    entries = {(receipt.entry, receipt.entry_hash) for receipt in receipts}
-    return len(signers) > 1 or len({number for number, _ in entries}) < len(entries)
-
-
-def _require_all_rows_kept(parts: Sequence[FamilyPart]) -> None:
-    unit = parts[0].release.guarantee.unit
     if unit.person is not None:
         raise UsageError(
             _pair(parts[0], parts[-1]),
@@ -312,8 +275,22 @@ def _require_all_rows_kept(parts: Sequence[FamilyPart]) -> None:
         )
 
 
+def _require_one_ledger(parts: Sequence[FamilyPart]) -> None:
+    """Refuse answers of two ledgers: a name and a version are those of one."""
+    receipts = _receipts(parts)
+    # A ledger has one key, by which it signs, and one entry of each number. Receipts need not show
+    # that they are of two ledgers.
+    signers = {receipt.signer for receipt in receipts if receipt.signer}
+    entries = {(receipt.entry, receipt.entry_hash) for receipt in receipts}
+    if len(signers) > 1 or len({number for number, _ in entries}) < len(entries):
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            "two ledgers paid for them, and the same name may stand for other data in each",
+            "Say same_data=True if you know that the data are the same",
+        )
+
+
 def _whole_lattice(parts: Sequence[FamilyPart]) -> Lattice:
-    """Return all axes, in the order in which they come."""
     axes: dict[str, tuple[LatticeAxis, FamilyPart]] = {}
     for part in parts:
         for axis in part.lattice.axes:
@@ -374,7 +351,6 @@ def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple
 
 
 def _totals(parts: Sequence[FamilyPart], chains: Chains) -> tuple[KnownTable, ...]:
-    """Return the public totals of all releases."""
     nesting = chains.nesting
     totals: dict[Margin, Array] = {}
     for part in parts:
@@ -393,8 +369,7 @@ def _totals(parts: Sequence[FamilyPart], chains: Chains) -> tuple[KnownTable, ..
     return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in totals.items())
 
 
-def _total_cost(parts: Sequence[FamilyPart]) -> CentralMeasure:
-    """Return the cost of all releases, and refuse costs that do not add up to one number."""
+def _guarantee(parts: Sequence[FamilyPart]) -> Guarantee:
     costs = [part.release.cost for part in parts]
     if len({isinstance(cost, ZCDP) for cost in costs}) > 1:
         raise UsageError(
@@ -402,18 +377,13 @@ def _total_cost(parts: Sequence[FamilyPart]) -> CentralMeasure:
             "some cost rho and others epsilon, which do not add up to one number",
             "Reconcile answers of one account that counts rho, or of others that count epsilon",
         )
-    return compose(costs)
-
-
-def _guarantee(parts: Sequence[FamilyPart]) -> Guarantee:
-    """Return what all releases promise together."""
     # All were found to protect the same unit, so the first one's stands for all.
     promises = [part.release.guarantee for part in parts]
     assumptions = dict.fromkeys(line for promise in promises for line in promise.assumptions)
     slacks = list(dict.fromkeys(promise.slack for promise in promises))
     listed = ", ".join(named(table) for part in parts for table in part.tables)
     return Guarantee(
-        measure=_total_cost(parts),
+        measure=compose(costs),
         unit=promises[0].unit,
         mechanism=f"none of its own: least squares over released tables ({listed})",
         proof=PROOF,

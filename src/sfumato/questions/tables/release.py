@@ -249,7 +249,6 @@ class TablesRelease(
 
     @property
     def _shown_tables(self) -> tuple[tuple[str, ...], ...]:
-        """The tables that this is the release of."""
         return self.tables if self.shown is msgspec.UNSET else (self.shown,)
 
     def _together(self, numbers_of: Callable[[Sequence[str]], Array]) -> Array:
@@ -576,14 +575,22 @@ class _Layout:
     def table(self, two: Sequence[str], split: str = "", at: int | None = None) -> CrossTable:
         """Lay out at most two axes, in all cells of another or in one of them."""
         down, across = [*two, "", ""][:2]
+        within = f"every {split}" if split else ""
+        further: list[str] = []
+        if at is not None:
+            within = f"{split} {self._names(split)[at]}"
+            further = [split]
+        # The table of all cells, and its sums over either axis and both.
+        sums = [two[:1], two[1:], []] if len(two) == 2 else [[]] * len(two)
+        tables = [self.family[(*names, *further)] for names in (two, *sums)]
 
         def laid_out(numbers_of: Callable[[TablesRelease], Array]) -> Array:
-            blocks = [numbers_of(table) for table in self._blocks(two, split, at)]
+            blocks = [numbers_of(table) for table in tables]
             return _joined(blocks if at is None else [block[..., at] for block in blocks])
 
         return CrossTable(
             axes=self.axes,
-            within=self._within(split, at),
+            within=within,
             down=down,
             across=across,
             rows=(*self._names(down), ALL) if down else (ALL,),
@@ -592,18 +599,6 @@ class _Layout:
             half_widths=laid_out(lambda table: table.accuracy()),
             rounded=laid_out(lambda table: table.published()) if self.is_rounded else None,
         )
-
-    def _within(self, split: str, at: int | None) -> str:
-        """Return in which cells of a further axis a table is, in words."""
-        if at is not None:
-            return f"{split} {self._names(split)[at]}"
-        return f"every {split}" if split else ""
-
-    def _blocks(self, two: Sequence[str], split: str, at: int | None) -> list[TablesRelease]:
-        """Return the table of all cells, and its sums over either axis and both."""
-        sums = [two[:1], two[1:], []] if len(two) == 2 else [[]] * len(two)
-        further = () if at is None else (split,)
-        return [self.family[(*names, *further)] for names in (two, *sums)]
 
 
 def _joined(blocks: Sequence[Array]) -> Array:

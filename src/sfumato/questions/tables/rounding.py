@@ -342,7 +342,13 @@ class _Sequence:
         self.asked = set(wanted)
         self.largest = set(largest)
         self.nesting = nesting
-        self.singles = _single_axes(largest)
+        # The total, and the tables of one axis at one of its levels, coarse ones first.
+        finest = reduce(joined, largest)
+        total = (0,) * len(finest)
+        self.singles = [total]
+        for axis, last in enumerate(finest):
+            for level in range(1, last + 1):
+                self.singles.append((*total[:axis], level, *total[axis + 1 :]))
         self.later = _with_common_margins([*wanted, *largest])
         self.moved: list[Margin] = []  # tables that come early, each after some of its margins
 
@@ -366,42 +372,29 @@ class _Sequence:
                 continue  # it follows from that one
             ordered = running_order(maximal(common(table, earlier) for earlier in before))
             if ordered is not None:
-                steps += _one_by_one(table, ordered, self._missed(table, ordered))
+                margins = [margin for margin in self.later if is_margin(margin, table)]
+                # Common margins that cannot be met before the table follow from it.
+                missed = tuple(margin for margin in unknown(margins, ordered) if margin != table)
+                steps += _one_by_one(table, ordered, missed)
                 before.append(table)
             elif table in self.largest:
                 return [], before, table
         return steps, before, None
 
-    def _missed(self, table: Margin, given: Sequence[Margin]) -> tuple[Margin, ...]:
-        """The common margins that follow from a table, because they cannot be met before it."""
-        margins = [margin for margin in self.later if is_margin(margin, table)]
-        return tuple(margin for margin in unknown(margins, given) if margin != table)
-
     def _kept_margins(self, table: Margin, before: Sequence[Margin]) -> list[Margin]:
         """The margins that a table is given when it is moved: those asked for first, then small."""
         first = [*self.known, *self.singles, *self.moved]
         kept: list[Margin] = []
+
+        def rank(margin: Margin) -> tuple[bool, int, Margin]:
+            return margin not in self.asked, self.nesting.cells(margin), margin
+
         margins = maximal(common(table, earlier) for earlier in before)
-        for margin in sorted(margins, key=self._rank):
+        for margin in sorted(margins, key=rank):
             given = maximal(common(table, earlier) for earlier in [*first, *kept, margin])
             if running_order(given) is not None:
                 kept.append(margin)
         return kept
-
-    def _rank(self, table: Margin) -> tuple[bool, int, Margin]:
-        return table not in self.asked, self.nesting.cells(table), table
-
-
-def _single_axes(tables: Sequence[Margin]) -> list[Margin]:
-    """Return the total, and the tables of one axis at one of its levels, coarse ones first."""
-    largest = reduce(joined, tables)
-    total = tuple(0 for _ in largest)
-    singles = [
-        tuple(level if place == axis else 0 for place in range(len(largest)))
-        for axis, finest in enumerate(largest)
-        for level in range(1, finest + 1)
-    ]
-    return [total, *singles]
 
 
 def _with_common_margins(tables: Sequence[Margin]) -> list[Margin]:
@@ -435,19 +428,16 @@ def running_order(margins: Iterable[Margin]) -> list[Margin] | None:
     left = sorted(margins)
     last_first = []
     while len(left) > 1:
-        ear = next((margin for margin in left if _is_ear(margin, left)), None)
-        if ear is None:
+        # An ear shares with all others together only what it shares with one of them.
+        for ear in left:
+            others = [other for other in left if other != ear]
+            if follows(common(ear, reduce(joined, others)), others):
+                break
+        else:
             return None
         left.remove(ear)
         last_first.append(ear)
     return left + last_first[::-1]
-
-
-def _is_ear(margin: Margin, margins: Sequence[Margin]) -> bool:
-    """Whether a margin shares with all others together only what it shares with one of them."""
-    others = [other for other in margins if other != margin]
-    shared = common(margin, reduce(joined, others))
-    return follows(shared, others)
 
 
 def _one_by_one(table: Margin, given: Sequence[Margin], missed: tuple[Margin, ...]) -> list[Step]:
@@ -535,7 +525,6 @@ def _margin_of(tables: Mapping[Margin, Array], margin: Margin, nesting: Nesting)
 
 
 def _aim(step: Step, tables: Mapping[Margin, Array], nesting: Nesting) -> Array:
-    """Return the real table that a step rounds."""
     if follows(step.table, tables):
         estimate = _margin_of(tables, step.table, nesting)
         if not step.missed:
@@ -551,7 +540,6 @@ def _aim(step: Step, tables: Mapping[Margin, Array], nesting: Nesting) -> Array:
 def _rounded_step(
     step: Step, tables: Mapping[Margin, Array], whole: Mapping[Margin, Array], nesting: Nesting
 ) -> Array:
-    """Round one table, given those of earlier steps."""
     shape = nesting.shape(step.table)
     values = _aim(step, tables, nesting).reshape(-1).astype(np.float64)
     given = [_margin_of(whole, margin, nesting).reshape(-1) for margin in step.given]

@@ -109,7 +109,8 @@ class TreeFit:
         gains = [np.ones(1)]
         for level in range(1, self.last + 1):
             inside = self._upward[0][level]
-            of_siblings = self._of_siblings(inside, level)
+            sums = self.axis.summed(inside, 0, level, level - 1)
+            of_siblings = self.axis.repeated(sums, 0, level)
             gains.append(inside / np.where(of_siblings > 0, of_siblings, 1))
         return gains
 
@@ -126,10 +127,6 @@ class TreeFit:
     def variances(self, level: int) -> Array:
         """Return the variance of the estimate of each cell of a level: float64 ndarray."""
         return self._variances[level]
-
-    def _of_siblings(self, numbers: Array, level: int) -> Array:
-        """For each cell of a level, the sum over it and its siblings."""
-        return self.axis.repeated(self.axis.summed(numbers, 0, level, level - 1), 0, level)
 
     def estimates(self, measured: Mapping[int, Array], along: int) -> list[Array]:
         """Return the estimates of the cells of each level, the total first.
