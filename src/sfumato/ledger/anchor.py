@@ -63,8 +63,11 @@ class Anchor:
             if fact is None:
                 if TORN.fullmatch(line):
                     continue
-                obstacle = "it holds a line that is not an anchor's"
-                raise LedgerError(self.label, obstacle, "Name the file that this ledger wrote")
+                raise LedgerError(
+                    self.label,
+                    "it holds a line that is not an anchor's",
+                    "Name the file that this ledger wrote",
+                )
             # Several processes append, so a lower number may come later.
             if fact["entry"]:
                 entry = max(entry, (int(fact["entry"]), fact["digest"]))
@@ -83,16 +86,8 @@ class Anchor:
             reason = getattr(error, "strerror", None) or "it is not text"
         raise LedgerError(self.label, reason, "Name a file that can be read, or a new one")
 
-    def require_writable(self) -> None:
-        """Refuse a file that cannot be appended to.
-
-        This is asked before a charge: the charge itself is noted only once it is durable, and
-        that is too late to refuse it.
-        """
-        self.note()
-
     def note(self, *lines: str) -> None:
-        """Append lines, durably."""
+        """Append lines, durably; without any, only refuse a file that cannot be appended to."""
         # The last line may be the beginning of one, without its end. So each line starts a new one.
         text = "".join(f"\n{line}\n" for line in lines).encode("ascii")
         try:
@@ -139,8 +134,10 @@ class Anchor:
             agrees = secrets.store.reading(lambda rows: _has_steps(rows, reached))
         if agrees:
             return None
-        obstacle = "an older copy was put back, or its history was rewritten"
-        return f"it is not the ledger that {self.label} knows: {obstacle}"
+        return (
+            f"it is not the ledger that {self.label} knows: "
+            "an older copy was put back, or its history was rewritten"
+        )
 
 
 def hash_of(store: Store, sequence: int) -> str | None:

@@ -17,6 +17,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import gt
 from typing import NamedTuple, get_args
 
 from sfumato.errors import UsageError
@@ -65,7 +66,11 @@ class Spenders:
     def fault(self, entry: Entry) -> str | None:
         """What is wrong with the spender of the next entry, as the end of a sentence."""
         if not entry.spender:
-            return self._without(entry)
+            if entry.own != NOTHING:
+                return "states a sum of a spender that it does not name"
+            must_name = entry.kind == "reserve" and entry.account in self._limited
+            charged = f"is charged to account {entry.account!r} by none of its spenders"
+            return charged if must_name else None
         whose = (entry.account, entry.spender)
         before = self._own.get(whose, NOTHING)
         after = (before[0] + entry.cost[0], before[1] + entry.cost[1])
@@ -78,19 +83,8 @@ class Spenders:
         if entry.own != after:
             return "states a sum of its spender that does not follow from the entries before it"
         most = self._ceilings.get(whose, NOTHING)
-        if (
-            entry.kind == "reserve"
-            and not entry.event
-            and (after[0] > most[0] or after[1] > most[1])
-        ):
+        if entry.kind == "reserve" and not entry.event and any(map(gt, after, most)):
             return f"takes the spender {entry.spender!r} over their ceiling"
-        return None
-
-    def _without(self, entry: Entry) -> str | None:
-        if entry.own != NOTHING:
-            return "states a sum of a spender that it does not name"
-        if entry.kind == "reserve" and entry.account in self._limited:
-            return f"is charged to account {entry.account!r} by none of its spenders"
         return None
 
 
@@ -166,9 +160,12 @@ class Filters:
 
     def fault(self, entry: Entry) -> str | None:
         """What is wrong with the event of the next entry, as the end of a sentence."""
+        is_by_curves = entry.kind == "reserve" and self.by_curves(entry.account)
         if not entry.event:
-            return self._without_event(entry)
-        if entry.kind != "reserve" or not self.by_curves(entry.account):
+            if entry.curve or entry.own_curve or entry.data_curve:
+                return "has curves, and no event that they follow from"
+            return "is charged to an account by curves, and has no event" if is_by_curves else None
+        if not is_by_curves:
             return "has an event, and is no charge of an account by curves"
         try:
             money = Event.read(entry.event).money
@@ -183,13 +180,6 @@ class Filters:
         }
         faults = (self._curve_fault(name, entry.event, curve) for name, curve in named.items())
         return next((fault for fault in faults if fault is not None), None)
-
-    def _without_event(self, entry: Entry) -> str | None:
-        if entry.curve or entry.own_curve or entry.data_curve:
-            return "has curves, and no event that they follow from"
-        if entry.kind == "reserve" and self.by_curves(entry.account):
-            return "is charged to an account by curves, and has no event"
-        return None
 
     def _curve_fault(self, name: tuple[str, ...], event: str, curve: MaybeCurve) -> str | None:
         terms = self._terms.get(name)
@@ -237,7 +227,16 @@ def audit(rows: PublicRows, known: tuple[int, str] | None) -> Audited:
     known : tuple of int and str, or None
         The number and hash of an entry, kept elsewhere, that must stand in this ledger.
     """
-    return audited(_books(rows), known, rows.damage(thorough=True))
+    settled = {("bind", account): binding(*bound) for account, bound in rows.bindings().items()}
+    terms = rows.ceiling_terms()
+    settled |= {
+        ("cap", data): capping(data, *limit, terms.get(data, ""))
+        for data, limit in rows.ceilings().items()
+    }
+    answers = {number: digest_of(payload) for number, payload in rows.answers()}
+    highest = rows.highest()
+    books = Books(rows.entries(), rows.totals(), answers, highest, settled, rows.terms())
+    return audited(books, known, rows.damage(thorough=True))
 
 
 def audited(
@@ -266,17 +265,6 @@ def first_fault(rows: PublicRows) -> str | None:
         if first is None or first.kind != "open" or first.note != note:
             return f"account {name!r} was edited: {NOT_AS_OPENED}"
     return None
-
-
-def _books(rows: PublicRows) -> Books:
-    settled = {("bind", account): binding(*bound) for account, bound in rows.bindings().items()}
-    terms = rows.ceiling_terms()
-    settled |= {
-        ("cap", data): capping(data, *limit, terms.get(data, ""))
-        for data, limit in rows.ceilings().items()
-    }
-    answers = {number: digest_of(payload) for number, payload in rows.answers()}
-    return Books(rows.entries(), rows.totals(), answers, rows.highest(), settled, rows.terms())
 
 
 def digest_of(payload: object) -> str:
@@ -357,8 +345,10 @@ class _Audit:
         # SQLite remembers the highest number it gave out. A cut of the tail cannot lower that
         # without an edit of its own.
         if self.books.highest != self._head[0]:
-            given = f"the ledger gave out entry numbers up to {self.books.highest}"
-            self._fault(f"{given}, but ends at entry {self._head[0]}: its tail was cut")
+            self._fault(
+                f"the ledger gave out entry numbers up to {self.books.highest}, "
+                f"but ends at entry {self._head[0]}: its tail was cut"
+            )
         if not met and known is not None:
             self._fault(self._unmet(known))
         for name in sorted(self.books.accounts.keys() - self._totals.keys(), key=str):
@@ -372,11 +362,14 @@ class _Audit:
     def _unmet(self, known: tuple[int, str]) -> str:
         last = self._head[0]
         if known[0] > last:
-            obstacle = "its tail was cut, or an older copy put back"
-            outside = f"entry {known[0]} is known from outside"
-            return f"{outside}, but the ledger ends at entry {last}: {obstacle}"
-        obstacle = "the history was rewritten, or this is another ledger"
-        return f"entry {known[0]} differs from the one known from outside: {obstacle}"
+            return (
+                f"entry {known[0]} is known from outside, but the ledger ends at entry {last}: "
+                "its tail was cut, or an older copy put back"
+            )
+        return (
+            f"entry {known[0]} differs from the one known from outside: "
+            "the history was rewritten, or this is another ledger"
+        )
 
     def _fault(self, sentence: str) -> None:
         if len(self.faults) < MOST_FAULTS:
@@ -390,8 +383,9 @@ class _Audit:
             self._fault(f"entry {entry.sequence} holds a value of the wrong kind")
             return
         if entry.sequence != number + 1:
-            obstacle = "entries are missing or were moved"
-            self._fault(f"entry {entry.sequence} follows entry {number}: {obstacle}")
+            self._fault(
+                f"entry {entry.sequence} follows entry {number}: entries are missing or were moved"
+            )
         if entry.previous != previous:
             self._fault(f"entry {entry.sequence} does not continue the chain of entry {number}")
         if entry.hash != link_of(entry):
@@ -402,40 +396,34 @@ class _Audit:
     def _balance(self, entry: Entry) -> None:
         before = self._spent.get(entry.account, NOTHING)
         if _widens(entry):
-            self._widening(entry, before)
+            total = self._totals.get(entry.account, NOTHING)
+            fault = self._filters.widening_fault(entry, before, total)
+            if fault is not None:
+                self._fault(f"entry {entry.sequence} {fault}")
+            self._spent[entry.account] = entry.spent
             return
         after = (before[0] + entry.cost[0], before[1] + entry.cost[1])
         if entry.kind != "reserve" and entry.cost != NOTHING:
             self._fault(f"entry {entry.sequence} costs something, but only a reservation may")
         if entry.spent != after:
-            obstacle = "does not follow from the entries before it"
-            self._fault(f"entry {entry.sequence} states a balance that {obstacle}")
+            self._fault(
+                f"entry {entry.sequence} states a balance that does not follow from the entries "
+                "before it"
+            )
         self._spent[entry.account] = after
-        if self._is_over_total(entry.account, after):
+        total = self._totals.get(entry.account, after)
+        # By curves, amounts add up to more than the total: its filter is what says no.
+        if any(map(gt, after, total)) and not self._filters.by_curves(entry.account):
             self._fault(f"entry {entry.sequence} takes account {entry.account!r} over its total")
         for fault in (self._spenders.fault(entry), self._filters.fault(entry)):
             if fault is not None:
                 self._fault(f"entry {entry.sequence} {fault}")
 
-    def _is_over_total(self, account: str, spent: Amount) -> bool:
-        total = self._totals.get(account)
-        # By curves, amounts add up to more than the total: its filter is what says no.
-        if total is None or self._filters.by_curves(account):
-            return False
-        return spent[0] > total[0] or spent[1] > total[1]
-
-    def _widening(self, entry: Entry, before: Amount) -> None:
-        total = self._totals.get(entry.account, NOTHING)
-        fault = self._filters.widening_fault(entry, before, total)
-        if fault is not None:
-            self._fault(f"entry {entry.sequence} {fault}")
-        self._spent[entry.account] = entry.spent
-
     def _meaning(self, entry: Entry) -> None:
         """Follow the life of accounts and keys."""
         match entry.kind:
             case "open" if _widens(entry):
-                pass  # `_widening` has followed it
+                pass  # `_balance` has followed it
             case "open":
                 self._open(entry)
             case "cap" if entry.spender:
@@ -449,16 +437,18 @@ class _Audit:
         at = (entry.account, entry.key)
         key = self._keys.get(at)
         if entry.account not in self._totals:
-            account = f"account {entry.account!r}, which is not open"
-            self._fault(f"entry {entry.sequence} belongs to {account}")
+            self._fault(
+                f"entry {entry.sequence} belongs to account {entry.account!r}, which is not open"
+            )
         if entry.kind == "reserve":
             if key is not None:
                 self._fault(f"entry {entry.sequence} reserves key {entry.key!r} a second time")
             self._keys[at] = _Key(entry.sequence, entry.digest)
             self.paid[entry.sequence] = entry.hash
         elif key is None or key.digest != entry.digest:
-            obstacle = "has no reservation that it belongs to"
-            self._fault(f"entry {entry.sequence} ({entry.kind}) {obstacle}")
+            self._fault(
+                f"entry {entry.sequence} ({entry.kind}) has no reservation that it belongs to"
+            )
         else:
             self._follow_key(entry, key)
 
@@ -523,8 +513,10 @@ class _Audit:
             case "hand" if key.stored and not key.handed:
                 key.handed = True
             case _:
-                before = f"what happened to key {entry.key!r} before"
-                self._fault(f"entry {entry.sequence} ({entry.kind}) does not follow from {before}")
+                self._fault(
+                    f"entry {entry.sequence} ({entry.kind}) does not follow from what happened to "
+                    f"key {entry.key!r} before"
+                )
 
     def _stored(self, entry: Entry) -> None:
         self._stores.add(entry.sequence)
@@ -579,7 +571,12 @@ def faults(
     """
     streams = rows.streams()
     tallies = rows.tallies()
-    yield from _strays({row.number for row in streams}, rows.stepped(), set(tallies), begun)
+    named = {row.number for row in streams}
+    for table, owners in (("steps", rows.stepped()), ("tallies", set(tallies))):
+        for number in sorted(owners - named):
+            yield f"{table} belong to stream {number}, which is missing"
+    for number in sorted(begun.keys() - named):
+        yield f"stream {number} is missing from the secrets"
     for row in streams:
         if row.number > last:
             continue
@@ -591,20 +588,6 @@ def faults(
         yield from _chain_faults(row.number, paid[row.number], rows.steps(row.number), reached)
         if tallies.get(row.number, 0) != row.at.tallied:
             yield f"the tallies of stream {row.number} were edited: their sum does not match"
-
-
-def _strays(
-    named: set[int],
-    stepped: set[int],
-    tallied: set[int],
-    begun: Mapping[int, str],
-) -> Iterator[str]:
-    """Steps and tallies without their stream, and streams that an entry names and that are gone."""
-    for table, owners in (("steps", stepped), ("tallies", tallied)):
-        for number in sorted(owners - named):
-            yield f"{table} belong to stream {number}, which is missing"
-    for number in sorted(begun.keys() - named):
-        yield f"stream {number} is missing from the secrets"
 
 
 def _opening(row: StreamRow, begun: Mapping[int, str]) -> Iterator[str]:
@@ -638,13 +621,17 @@ def _chain_faults(
     at = 0
     for step in steps:
         if step.number != at + 1:
-            obstacle = "steps are missing or were moved"
-            yield f"step {step.number} of stream {stream} follows step {at}: {obstacle}"
+            yield (
+                f"step {step.number} of stream {stream} follows step {at}: "
+                "steps are missing or were moved"
+            )
         whole = isinstance(step.output, bytes)
         if not whole or step.hash != linked(head, stream, step.number, step.event, step.output):
             yield f"step {step.number} of stream {stream} was edited: its hash does not match"
         at = step.number
         head = step.hash
     if (at, head) != last:
-        obstacle = "its state is that of another step: it was cut, or an older state put back"
-        yield f"stream {stream} ends at step {at}, but {obstacle}"
+        yield (
+            f"stream {stream} ends at step {at}, but its state is that of another step: "
+            "it was cut, or an older state put back"
+        )

@@ -142,7 +142,7 @@ class Book:
                 self._anchor.note_steps(streams)
         finally:
             if self._secrets is not None:
-                self._secrets.close()
+                self._secrets.store.close()
             self._store.close()
 
     # --- its parts --------------------------------------------------------------------------------
@@ -172,24 +172,25 @@ class Book:
             return secrets
         fault = self._store.reading(first_fault)
         if fault is not None:
-            remedy = "Restore a copy that verifies; do not publish from this one"
-            raise LedgerError(self._store.label, fault, remedy)
+            raise LedgerError(
+                self._store.label,
+                fault,
+                "Restore a copy that verifies; do not publish from this one",
+            )
         if secrets is not None and secrets.store.reading(lambda rows: rows.any_stream()):
             self._store.require_private()
         if self._anchor is not None:
             fault = self._anchor.fault(self._store, secrets)
             if fault is not None:
-                remedy = "Restore the latest copy, with its secrets"
-                raise LedgerError(self._store.label, fault, remedy)
-            self._anchor.require_writable()
+                raise LedgerError(
+                    self._store.label, fault, "Restore the latest copy, with its secrets"
+                )
+            # A charge is noted only once it is durable, and that is too late to refuse the file.
+            self._anchor.note()
         if secrets is not None:
-            secrets.wipe_left_over(self._is_answered)
+            secrets.wipe_left_over(self._store)
         self._examined = True
         return secrets
-
-    def _is_answered(self, account: str, key: str) -> bool:
-        """Whether an answer is stored under a key."""
-        return self._store.reading(lambda rows: rows.has(account, key, "store"))
 
     @property
     def label(self) -> str:
@@ -284,7 +285,7 @@ class Book:
             return None
         past, payload = self._store.reading(partial(charge.sound_answer, first=first))
         if payload is None and charge.is_answered(past):
-            raise refusals.damaged_answer(first)
+            raise refusals.of_key(first, *refusals.DAMAGED_ANSWER)
         return payload
 
     def _reservation(self, number: int) -> Entry | None:
@@ -328,8 +329,7 @@ class Book:
         if not create and self._lacks_secrets():
             return None
         self._require_custodian("making the key of the ledger", "Ask its custodian to make it")
-        make = signing.new_key if create else None
-        private = self._opened_secrets().value(signing.NAME, make)
+        private = self._opened_secrets().value(signing.NAME, signing.new_key if create else None)
         return None if private is None else signing.public_of(private)
 
     def sign(self, message: bytes) -> str:
@@ -398,15 +398,13 @@ class Book:
         require_text("rule", rule)
         if total is None:
             account = self.account(name)
-        else:
-            require_amount("total", total)
-            new = Account(name, rule, total, NOTHING, terms=terms)
-            account = self._find_or_open(new, first_charge)
-        stated = (rule, None if total is None else tuple(total), terms)
-        if total is None:
             is_same = account.rule == rule
         else:
-            is_same = stated in (
+            require_amount("total", total)
+            account = self._find_or_open(
+                Account(name, rule, total, NOTHING, terms=terms), first_charge
+            )
+            is_same = (rule, tuple(total), terms) in (
                 (account.rule, account.total, account.terms),
                 self._store.reading(lambda rows: (*rows.totals()[name], account.terms)),
             )
@@ -415,10 +413,6 @@ class Book:
         return account
 
     def _find_or_open(self, new: Account, first_charge: Amount) -> Account:
-        def settle(rows: PublicRows) -> Account:
-            stated = (new.name, new.rule, new.total, new.terms)
-            return rows.account(new.name) or journal.open_account(rows, *stated)
-
         if self._store.is_made:
             self._examine()
         account = self._store.reading(lambda rows: rows.account(new.name))
@@ -427,9 +421,14 @@ class Book:
         if any(cost > most for cost, most in zip(first_charge, new.total, strict=True)):
             raise refusals.exceeded(new, first_charge)
         self._examine()
-        remedy = "Ask the custodian to run `sfumato ledger init`, or name an account that exists"
-        self._require_custodian(f"opening account {new.name!r}", remedy)
-        return self._store.writing(settle)
+        self._require_custodian(
+            f"opening account {new.name!r}",
+            "Ask the custodian to run `sfumato ledger init`, or name an account that exists",
+        )
+        stated = (new.name, new.rule, new.total, new.terms)
+        return self._store.writing(
+            lambda rows: rows.account(new.name) or journal.open_account(rows, *stated)
+        )
 
     def widen(self, name: str) -> Account:
         """Let an account compose by curves from now on, to the target of its opening; once.
@@ -483,17 +482,17 @@ class Book:
         """
         self._examine()
 
-        def is_capped(rows: PublicRows) -> bool:
-            return journal.is_capped(rows, self._known(rows, account), binding)
-
-        def settle(rows: PublicRows) -> None:
-            journal.cap_once(rows, self._known(rows, account), binding)
-
-        if self._store.reading(is_capped):
+        if self._store.reading(
+            lambda rows: journal.is_capped(rows, self._known(rows, account), binding)
+        ):
             return
-        remedy = "Leave the ceiling out, or ask the custodian to state it once"
-        self._require_custodian(f"a ceiling for account {account!r}", remedy)
-        self._store.writing(settle)
+        self._require_custodian(
+            f"a ceiling for account {account!r}",
+            "Leave the ceiling out, or ask the custodian to state it once",
+        )
+        self._store.writing(
+            lambda rows: journal.cap_once(rows, self._known(rows, account), binding)
+        )
 
     # --- spenders ---------------------------------------------------------------------------------
 
@@ -715,7 +714,13 @@ class Book:
         """Who asks, and the parts of the ledger; an auditor is refused."""
         caller = self._store.caller(request.spender)
         if caller.role == "auditor":
-            raise refusals.reads_only(request.account, caller)
+            raise LedgerError(
+                f"charging account {request.account!r}",
+                f"{caller.name!r} may only read this ledger",
+                f"Ask its custodian to run `sfumato ledger roles --analyst {caller.name}`, "
+                "and to name the spender",
+                account=request.account,
+            )
         return Payer(self._store, self._examine(), self._anchor, caller)
 
     # --- streams ----------------------------------------------------------------------------------
@@ -778,7 +783,12 @@ class Book:
         )
         caller = self._store.caller(request.spender)
         if not caller.is_custodian:
-            raise refusals.stream_of_analyst(account, caller)
+            raise LedgerError(
+                f"opening a stream in account {account!r}",
+                f"its state is a secret of the ledger, which {caller.name!r} may not read",
+                "Let the custodian of the ledger run it, or ask for histograms, period by period",
+                account=account,
+            )
         payer = Payer(self._store, self._examine(), self._anchor, caller)
         secrets = self._opened_secrets().store
         entry, begun = self._store.writing(
@@ -816,11 +826,15 @@ class Book:
 
     def is_of_state(self, entry: Entry, state: str) -> bool:
         """Whether a charge asked about this state of the data; no where none was noted."""
-        if not self._store.caller(None).is_custodian:
-            look = partial(_is_of_state, charge=entry.sequence, state=state)
-            return self._store.reading(look)
-        secrets = self._secrets_if_any()
-        return secrets is not None and secrets.is_of_state(entry.digest, state)
+        if self._store.caller(None).is_custodian:
+            secrets = self._secrets_if_any()
+            return secrets is not None and secrets.is_of_state(entry.digest, state)
+
+        def look(rows: PublicRows) -> bool:
+            guard = rows.guard()
+            return guard is not None and guard.is_of_state(entry.sequence, state)
+
+        return self._store.reading(look)
 
     # --- checking it ------------------------------------------------------------------------------
 
@@ -855,8 +869,9 @@ class Book:
 
     def _verify(self, known: tuple[int, str] | None) -> Verification:
         secrets = self._secrets_if_any()
-        if secrets is not None and known is not None:
-            known = self._upgraded(secrets, known)
+        if secrets is not None and known is not None and secrets.replaced(known[0]) == known[1]:
+            # It is known by the hash that it had before the ledger was upgraded.
+            known = (known[0], hash_of(self._store, known[0]) or "")
         # The public part comes first. A stream that is paid for between the two looks has a later
         # number than the last entry seen, and is not judged.
         audited = self._store.reading(partial(audit, known=known))
@@ -874,22 +889,9 @@ class Book:
             noticed += secrets.store.reading(look)
         return dataclasses.replace(audited.verification, faults=tuple(noticed[:MOST_FAULTS]))
 
-    def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
-        """An entry known by its hash before the ledger was upgraded, by the one it has now."""
-        number, digest = known
-        if secrets.replaced(number) != digest:
-            return known
-        return number, hash_of(self._store, number) or ""
-
 
 def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
     return list(rows.entries(after, account, BATCH))
-
-
-def _is_of_state(rows: PublicRows, charge: int, state: str) -> bool:
-    """Whether a charge asked about a state, as the guard says; no where there is none."""
-    guard = rows.guard()
-    return guard is not None and guard.is_of_state(charge, state)
 
 
 # --- opening --------------------------------------------------------------------------------------
@@ -966,13 +968,12 @@ def store_of(where: str | Path | None, *, create: bool, at_once: bool = True) ->
     kind = None if where is None else kind_of(str(where))
     if kind is not None:
         # An address may hold a password: only its kind is quoted.
-        request = f"ledger = {kind}:..." if kind else "ledger = an address"
-        obstacle = "a ledger is a file, or a PostgreSQL database"
-        remedy = (
+        raise UsageError(
+            f"ledger = {kind}:..." if kind else "ledger = an address",
+            "a ledger is a file, or a PostgreSQL database",
             'Give a path such as "budget.db", or "postgresql://user@host/database"; '
-            "for a file with such a name, its path from the root"
+            "for a file with such a name, its path from the root",
         )
-        raise UsageError(request, obstacle, remedy)
     return SQLiteStore(where, create=create, at_once=at_once)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import TracebackType
@@ -248,7 +248,11 @@ def await_turn(payer: Payer, request: Request, lease: Entry, deadline: float) ->
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise refusals.still_answering(lease)
+            raise refusals.of_key(
+                lease,
+                f"another process is answering this key, and its lease runs until {lease.until}",
+                "Wait for its answer, or ask again after that time",
+            )
         time.sleep(min(pause, left))
         pause = min(PAUSE_GROWTH * pause, LAST_PAUSE)
         # Only reads, so that those who wait do not keep the one who works from writing.
@@ -263,12 +267,19 @@ def await_turn(payer: Payer, request: Request, lease: Entry, deadline: float) ->
 def _held(payer: Payer, settled: Settled) -> Hold:
     """What the caller is given: a lease to work under, or the answer."""
     past, mine, seed = settled
-    if mine is None:
-        first = past[0]
-        stored = _hand_out_answer(payer, first)
-        return Hold(first, stored, partial(_keep_answer, payer, first), lambda: None)
     # Receipts name the reservation, also where a later entry is the lease that counts.
-    first = (*past, mine)[0]
+    first = past[0] if mine is None else (*past, mine)[0]
+    if mine is None:
+        # Read back, and compared with its entry.
+        past, stored = payer.store.reading(partial(sound_answer, first=first))
+        if stored is None:
+            raise refusals.of_key(first, *refusals.DAMAGED_ANSWER)
+        # Entered before the caller has the answer, so that what was seen is never more than what
+        # the log says.
+        if not has_entry(past, "hand"):
+            payer.store.writing(partial(enter_hand, first=first))
+            payer.note_entry()
+        return Hold(first, stored, partial(_keep_answer, payer, first), lambda: None)
     # The charge is durable by now. If the anchor cannot be written, there is no answer yet.
     payer.note_entry()
     return Hold(
@@ -287,19 +298,6 @@ def _keep_answer(payer: Payer, first: Entry, payload: bytes) -> bytes:
         with suppress(StoreError):
             payer.secrets.wipe_seeds([(first.account, first.key)])
     return kept
-
-
-def _hand_out_answer(payer: Payer, first: Entry) -> bytes:
-    """Read an answer back, compare it with its entry, and enter that it is handed out."""
-    past, payload = payer.store.reading(partial(sound_answer, first=first))
-    if payload is None:
-        raise refusals.damaged_answer(first)
-    # Entered before the caller has the answer, so that what was seen is never more than what
-    # the log says.
-    if not has_entry(past, "hand"):
-        payer.store.writing(partial(enter_hand, first=first))
-        payer.note_entry()
-    return payload
 
 
 def _abandon_lease(payer: Payer, mine: Entry) -> None:
@@ -339,13 +337,7 @@ def settle(rows: PublicRows, request: Request, payer: Payer, tried: list[Entry])
         mine = _enter(rows, request, payer, named)
         tried.append(mine)
         return Settled(past, mine, _seed(rows, request, payer, named, [mine]))
-    taken = _go_on(rows, request, payer, named, past)
-    if taken is None:
-        return Settled(past, None)
-    resumed, seed = taken
-    if resumed not in past:
-        tried.append(resumed)
-    return Settled(past, resumed, seed)
+    return _go_on(rows, request, payer, named, past, tried)
 
 
 def _guarded_name(guard: Guard, request: Request, of_key: Callable[[str], list[Entry]]) -> Named:
@@ -382,7 +374,7 @@ def _seed(
         assert payer.secrets is not None
         seed = payer.secrets.keep_seed(request, past[0].key, rows.name_rows())
     if seed is None:
-        raise refusals.resumed_too_often(past[0])
+        raise refusals.of_key(past[0], *refusals.RESUMED_TOO_OFTEN)
     return seed
 
 
@@ -450,7 +442,7 @@ def _past(request: Request, named: Named, of_key: Callable[[str], list[Entry]]) 
     # The secrets may be older than the book, put back alone. Then they may know the key by a
     # question of before, whose charge was refused, and the digests differ.
     if named.verdict == "unknown" or (past and past[0].digest != named.digest):
-        raise refusals.unknown(past[0])
+        raise refusals.of_key(past[0], *refusals.UNKNOWN)
     return past
 
 
@@ -473,7 +465,7 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
         raise refusals.exceeded(account, cost, event)
     spender, own = journal.require_spender(rows, account, payer.caller, cost, event)
     if account.protects == MIXED:
-        raise refusals.mixed(account)
+        raise refusals.charging(account, *refusals.MIXED_CHARGES)
     if request.binding is not None:
         journal.fix(rows, account, request.binding)
     # After the binding is fixed: the ceiling adds up accounts by the data set they are bound to.
@@ -505,28 +497,45 @@ def _counted(request: Request, account: Account) -> tuple[Amount, str]:
             raise refusals.differs(account, request.rule, None)
         return (request.cost[0], request.cost[1]), ""
     if not request.event:
-        raise refusals.without_event(account)
+        raise refusals.charging(account, *refusals.WITHOUT_EVENT)
     return Event.read(request.event).money, request.event
 
 
 def _go_on(
-    rows: PublicRows, request: Request, payer: Payer, named: Named, past: list[Entry]
-) -> tuple[Entry, bytes] | None:
-    """The entry and seed by which the caller may work on a charge; None where others do."""
+    rows: PublicRows,
+    request: Request,
+    payer: Payer,
+    named: Named,
+    past: list[Entry],
+    tried: list[Entry],
+) -> Settled:
+    """Take over a charge without an answer, under its old charge, unless others work on it."""
+    first = past[0]
     last = past[-1]
     # The order matters: a lease that runs is waited for, whoever asks; everything that refuses
     # comes before the entry that takes the key over.
     if is_leased(rows, last):
-        return None
-    journal.require_own(past[0], payer.caller)
+        return Settled(past, None)
+    journal.require_own(first, payer.caller)
     _require_here(payer, named)
     _fix_binding(rows, request, payer)
-    _require_same_cost(request, past[0])
+    # What it may have cost an account, in the measures that the account may have had since.
+    costs = [(request.cost[0], request.cost[1])]
+    if request.event and first.cost not in costs:
+        costs.append((Event.read(request.event).rho_units, 0))
+    # What is picked for a plan may differ between versions, and no answer may spend more than was
+    # charged for it.
+    if not (request.event == first.event if first.event else first.cost in costs):
+        raise refusals.of_key(first, *refusals.OTHER_COST)
     # Before the entry that resumes: whether noise may have been drawn is read off those before it.
     seed = _seed(rows, request, payer, named, past)
     if _is_running(rows, last) and OWN_LEASES.is_unused(last):
-        return last, seed
-    return _take_over(rows, request, past), seed
+        return Settled(past, last, seed)
+    until = journal.lease_end(rows, request.lease)
+    draft = journal.follow(first, "resume", until=until, holder=processes.current())
+    resumed = journal.append(rows, draft)
+    tried.append(resumed)
+    return Settled(past, resumed, seed)
 
 
 def _fix_binding(rows: PublicRows, request: Request, payer: Payer) -> None:
@@ -541,8 +550,7 @@ def require_account(rows: PublicRows, name: str, label: str, remedy: str = OPEN_
     account = rows.account(name)
     if account is None:
         others = nearest(name, (other.name for other in rows.accounts()))
-        obstacle = f"{label} has no such account ({others})"
-        raise UsageError(f"account {name!r}", obstacle, remedy)
+        raise UsageError(f"account {name!r}", f"{label} has no such account ({others})", remedy)
     return account
 
 
@@ -571,7 +579,7 @@ def enter_answer(
         return payload, True
     past, kept = sound_answer(rows, first)
     if kept is None:
-        raise refusals.damaged_answer(first)
+        raise refusals.of_key(first, *refusals.DAMAGED_ANSWER)
     is_first = not has_entry(past, "hand")
     if is_first:
         journal.append(rows, journal.follow(first, "hand"))
@@ -579,7 +587,6 @@ def enter_answer(
 
 
 def _foresee_answer(rows: PublicRows, first: Entry) -> None:
-    """Read what storing an answer reads."""
     rows.has(first.account, first.key, "store")
     names = rows.name_rows()
     if names is not None:
@@ -623,29 +630,6 @@ def enter_abandonment(rows: PublicRows, mine: Entry) -> None:
 def is_being_answered(rows: PublicRows, entry: Entry) -> bool:
     """Whether another process is at work on the key of an entry by now."""
     return is_leased(rows, rows.of_key(entry.account, entry.key)[-1])
-
-
-def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
-    """Resume a reservation without an answer under its old charge."""
-    until = journal.lease_end(rows, request.lease)
-    draft = journal.follow(past[0], "resume", until=until, holder=processes.current())
-    return journal.append(rows, draft)
-
-
-def _require_same_cost(request: Request, first: Entry) -> None:
-    """Refuse to answer a charge that was made for another cost."""
-    if not (request.event == first.event if first.event else first.cost in _costs(request)):
-        # What is picked for a plan may differ between versions, and no answer may spend more than
-        # was charged for it.
-        raise refusals.other_cost(first)
-
-
-def _costs(request: Request) -> Iterator[Amount]:
-    """What a request may have cost an account, in the measures that it may have had since."""
-    yield request.cost[0], request.cost[1]
-    if request.event:
-        event = Event.read(request.event)
-        yield event.rho_units, 0
 
 
 def has_entry(past: list[Entry], kind: Kind) -> bool:

@@ -301,17 +301,15 @@ class Account:
         if cost is None and self.rule in ("pure", "approx"):
             small = rounded(Fraction(self.total[0], 100 * EPSILON_UNITS), 1, up=False)
             cost = PureDP(Fraction(small))
-        return "\n  ".join(lines if cost is None else [*lines, self._more_answers(cost)])
+        if cost is not None:
+            more = several(self._answers(cost), "more answer")
+            lines.append(f"{more} at {cost}{self.beside_sums(worst_event(cost))}")
+        return "\n  ".join(lines)
 
     def _answers(self, cost: CentralMeasure) -> int:
         event = worst_event(cost)
         money = event.money if self.by_curves else charge(cost, self.rule)
         return self.composition.remaining_answers(self.state, money, event)
-
-    def _more_answers(self, cost: CentralMeasure) -> str:
-        """Say how many more answers at a cost are left; by curves, beside those by sums."""
-        left = several(self._answers(cost), "more answer")
-        return f"{left} at {cost}{self.beside_sums(worst_event(cost))}"
 
     def beside_sums(self, event: Event) -> str:
         """Say how many more answers that draw an event sums would leave; "" where they cannot."""

@@ -170,7 +170,12 @@ def require_fit(account: Account, binding: Binding) -> None:
     if account.protects not in ("", MIXED, binding.protects):
         raise refusals.protects_others(account, binding)
     if account.data and account.data != binding.data:
-        raise refusals.other_data(account, binding)
+        other = f"the data set {binding.data!r}" if binding.data else "a data set without a name"
+        raise UsageError(
+            f"charging account {account.name!r} for {other}",
+            f"it pays for the data set {account.data!r}",
+            f"Write name={account.data!r} if this is that data set, or open another account",
+        )
 
 
 def require_named(rows: PublicRows, account: Account, binding: Binding) -> None:
@@ -179,7 +184,11 @@ def require_named(rows: PublicRows, account: Account, binding: Binding) -> None:
     Those data may be of a data set with a ceiling, which adds up accounts by the name.
     """
     if not account.protects and not binding.data and rows.ceilings():
-        raise refusals.nameless(account)
+        raise UsageError(
+            f"charging account {account.name!r} for data without a name",
+            "data sets of this ledger have ceilings, and these data may belong to one of them",
+            "Give sf.source(..., name=...) the public name of the data set",
+        )
 
 
 def fix(rows: PublicRows, account: Account, binding: Binding) -> None:
@@ -211,7 +220,11 @@ def _state_ceiling(rows: PublicRows, account: Account, data: str, binding: Bindi
         raise refusals.other_kind_of_ceiling(account, data)
     paid = (account, *rows.accounts(data))
     if binding.terms and any(paying.curve or any(paying.spent) for paying in paid):
-        raise refusals.late_ceiling(account, data)
+        raise UsageError(
+            f"a ceiling for the data set {data!r} in account {account.name!r}",
+            "a ceiling by curves is fixed before the first answer, and some were paid for",
+            "Leave the ceiling out, or state it for a data set of another name",
+        )
     cap(rows, account.name, data, account.rule, binding.ceiling, binding.terms)
 
 
@@ -229,7 +242,12 @@ def require_under_ceiling(
     if binding.data and (binding.ceiling is not None or binding.data in rows.ceilings()):
         # The ceiling adds up accounts by their data set. This one has none, so its charges would
         # not be among them.
-        raise refusals.outside_ceiling(account, binding.data)
+        raise UsageError(
+            f"charging account {account.name!r} for the data set {binding.data!r}",
+            "that data set has a ceiling for all its accounts together, and this one was opened "
+            "for data without a name",
+            f"Open an account by a source that has name={binding.data!r}",
+        )
     return ()
 
 
@@ -247,7 +265,11 @@ def _require_together(
     others = binding.ceiling is not None and (binding.ceiling, binding.terms) != (ceiling, terms)
     state = _state_under(rows, account, data, rule, terms)
     if state is None or others:
-        raise refusals.other_ceiling(account, data, rule, ceiling)
+        raise UsageError(
+            f"charging account {account.name!r} for the data set {data!r}",
+            f"that data set has a ceiling of {written(rule, ceiling)} for all accounts together",
+            "Use accounts in that measure, and leave the ceiling out or repeat it exactly",
+        )
     composition = curves_of(terms) if terms else Composition(rule, ceiling)
     # In whole units, component by component: no rounding lets a last charge through.
     curve = allowed_curve(composition, state, cost, event)
@@ -295,7 +317,7 @@ def require_spender(
     if not must_be_one and not rows.has_spenders(account.name):
         return None, ()
     if not caller.name:
-        raise refusals.unstated_spender(account)
+        raise refusals.charging(account, *refusals.UNSTATED_SPENDER)
     spender = rows.spender(account.name, caller.name)
     if spender is None:
         names = [spender.name for spender in rows.spenders(account.name)]
@@ -309,7 +331,11 @@ def require_spender(
 def require_own(first: Entry, caller: Caller) -> None:
     """Refuse to answer a charge of another spender: they paid for a draw of their own."""
     if first.spender != caller.name and (first.spender or not caller.is_custodian):
-        raise refusals.of_another_spender(first)
+        raise refusals.of_key(
+            first,
+            f"{first.spender or 'the custodian'} paid for it, and has no answer yet",
+            "Let them ask again, or ask with fresh=True (command line: --fresh), which pays anew",
+        )
 
 
 def name_spender(
@@ -329,26 +355,27 @@ def name_spender(
         return known
     if account.by_curves != bool(terms) and any(ceiling):
         raise refusals.other_kind_of_ceiling(account, name)
-    if new == (known is not None):
-        unknown = _unknown_spender(rows, account, name)
-        raise unknown if known is None else refusals.spender_differs(known, ceiling)
-    spent = NOTHING
+    if known is None and not new:
+        names = (spender.name for spender in rows.spenders(account.name))
+        raise UsageError(
+            f"the ceiling of {name!r} in account {account.name!r}",
+            f"it has no such spender ({nearest(name, names)})",
+            "Name the spender first: `sfumato ledger spender add`",
+        )
+    if known is not None and new:
+        request = f"spender {name!r} with a ceiling of {written(known.rule, ceiling)}"
+        raise UsageError(
+            f"{request} in account {account.name!r}",
+            f"this spender is there, with a ceiling of {written(known.rule, known.ceiling)}",
+            "To change the ceiling, run `sfumato ledger spender set`",
+        )
     if known is not None:
-        spent = known.spent
         _require_former_terms(rows, account, known, terms)
+    spent = NOTHING if known is None else known.spent
     spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
     cap_spender(rows, spender)
     # What a spender paid by curves is on their charges, and stands beside the new ceiling.
     return spender if known is None else replace(spender, curve=known.curve)
-
-
-def _unknown_spender(rows: PublicRows, account: Account, name: str) -> UsageError:
-    names = (spender.name for spender in rows.spenders(account.name))
-    return UsageError(
-        f"the ceiling of {name!r} in account {account.name!r}",
-        f"it has no such spender ({nearest(name, names)})",
-        "Name the spender first: `sfumato ledger spender add`",
-    )
 
 
 def _require_former_terms(rows: PublicRows, account: Account, known: Spender, terms: str) -> None:
@@ -364,7 +391,12 @@ def _require_former_terms(rows: PublicRows, account: Account, known: Spender, te
     caps = [entry for entry in rows.of_key(account.name, "") if entry.spender == known.name]
     former = [stated for entry in caps if (stated := terms_in(entry.note))]
     if terms not in former[-1:]:
-        raise refusals.late_terms(account, known.name)
+        raise UsageError(
+            f"another ceiling for {known.name!r} in account {account.name!r}",
+            "a ceiling by curves is fixed before the first answer, and this spender has paid for "
+            "some",
+            "Leave it, set it to 0, or name another spender",
+        )
 
 
 # --- widening -------------------------------------------------------------------------------------

@@ -59,8 +59,11 @@ def migrate(source: Store, target: Store, *, upgraded: bool = False) -> Migrated
     with Book(source) as book:
         verification = book.verify()
         if not verification.ok:
-            remedy = "Restore a copy that verifies, and move that one"
-            raise LedgerError(source.label, str(verification.fault), remedy)
+            raise LedgerError(
+                source.label,
+                str(verification.fault),
+                "Restore a copy that verifies, and move that one",
+            )
         secrets = source.secrets(create=False)
         try:
             # While this transaction runs, nobody else can charge the old ledger.
@@ -77,8 +80,11 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: b
         _require_empty(target)
         secrets.writing(lambda kept: kept.add_value(MOVED, target.label.encode()))
     elif where != target.label.encode():
-        obstacle = f"it was moved to {where.decode()} before"
-        raise LedgerError(secrets.label, obstacle, "Move the ledger there instead of this one")
+        raise LedgerError(
+            secrets.label,
+            f"it was moved to {where.decode()} before",
+            "Move the ledger there instead of this one",
+        )
     if target.reading(_is_filled):
         _require_same(rows, target)
     else:
@@ -115,22 +121,27 @@ def _is_filled(rows: PublicRows) -> bool:
 
 def _require_empty(target: Store) -> None:
     if target.reading(_is_filled):
-        obstacle = "there is a ledger in it"
-        raise LedgerError(target.label, obstacle, "Name a new file, or an empty database")
+        raise LedgerError(
+            target.label, "there is a ledger in it", "Name a new file, or an empty database"
+        )
 
 
 def _require_same(rows: PublicRows, target: Store) -> None:
     """Refuse to go on in a store that another ledger has filled meanwhile."""
     if target.reading(lambda new: new.identity()) != rows.identity():
-        obstacle = "there is another ledger in it"
-        raise LedgerError(target.label, obstacle, "Name the store that the move began with")
+        raise LedgerError(
+            target.label, "there is another ledger in it", "Name the store that the move began with"
+        )
 
 
 def _require_never_copied(secrets: SecretStore) -> None:
     """Refuse a second copy in an empty store, where the first one may be spent from."""
     if secrets.reading(lambda kept: kept.value(COPIED)) is not None:
-        obstacle = "it was copied to another store of this name before"
-        raise LedgerError(secrets.label, obstacle, "Use the ledger there, or restore it")
+        raise LedgerError(
+            secrets.label,
+            "it was copied to another store of this name before",
+            "Use the ledger there, or restore it",
+        )
 
 
 def _note_copied(kept: SecretRows) -> None:
@@ -235,7 +246,15 @@ def exported(ledger: Book) -> dict[str, object]:
             answers[str(entry.sequence)] = answer.decode()
         stream = ledger.steps(entry.sequence)
         if stream is not None:
-            steps[str(entry.sequence)] = [_step(step) for step in stream.since(None)]
+            steps[str(entry.sequence)] = [
+                {
+                    "step": step.number,
+                    "event": step.event,
+                    "output": step.output.decode(),
+                    "hash": step.hash,
+                }
+                for step in stream.since(None)
+            ]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -260,13 +279,12 @@ def _account(account: Account, spenders: list[Spender]) -> dict[str, object]:
     }
     plain |= _composed(account)
     if spenders:
-        plain["spenders"] = [_spender(spender) for spender in spenders]
+        plain["spenders"] = [
+            {"name": spender.name, "ceiling": spender.ceiling, "spent": spender.spent}
+            | _composed(spender)
+            for spender in spenders
+        ]
     return plain
-
-
-def _spender(spender: Spender) -> dict[str, object]:
-    plain = {"name": spender.name, "ceiling": spender.ceiling, "spent": spender.spent}
-    return plain | _composed(spender)
 
 
 def _composed(payer: Account | Spender) -> dict[str, object]:
@@ -274,12 +292,3 @@ def _composed(payer: Account | Spender) -> dict[str, object]:
         return {}
     # By curves, what is spent is no guarantee: the state is.
     return {"terms": json.loads(payer.terms), "state": payer.state}
-
-
-def _step(step: Step) -> dict[str, object]:
-    return {
-        "step": step.number,
-        "event": step.event,
-        "output": step.output.decode(),
-        "hash": step.hash,
-    }

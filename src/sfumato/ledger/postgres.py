@@ -166,7 +166,11 @@ class PostgresGuard(SQLRows, Guard):
         except psycopg.Error as error:
             if error.sqlstate != NO_SPENDER:
                 raise
-            raise refusals.no_spender_here(account) from None
+                raise UsageError(
+                    f"charging account {account!r}",
+                    "the role that is logged in is no spender of it",
+                    refusals.TO_BE_NAMED,
+                ) from None
 
     def seed(self, charge: int, proposed: bytes) -> bytes | None:
         row = self._one(SEED_OF, charge, proposed)
@@ -265,24 +269,26 @@ class PostgresStore(Store):
 
     def caller(self, stated: str | None) -> Caller:
         """The role that logged in: the server knows it, whatever is stated."""
-        who = self._who = self._who or self._logged_in()
+        if self._who is None:
+            rows = self.database.reading(lambda ask: list(ask(WHO, (self._schema,))))
+            ((name, owns, enters, reads),) = rows
+            if not reads:
+                raise LedgerError(
+                    self.label,
+                    f"{str(name)!r} may not read it",
+                    f"Ask its custodian to run `sfumato ledger roles --analyst {name}`, "
+                    f"to spend from it, or `--auditor {name}`, to read it",
+                )
+            role: Role = "custodian" if owns else "analyst" if enters else "auditor"
+            self._who = Caller(str(name), role)
+        who = self._who
         if stated is not None and stated != who.name:
-            obstacle = f"you are logged in to the server as {who.name!r}"
-            raise UsageError(f"spending as {stated!r}", obstacle, "Leave the spender out")
-        return who
-
-    def _logged_in(self) -> Caller:
-        rows = self.database.reading(lambda ask: list(ask(WHO, (self._schema,))))
-        ((name, owns, enters, reads),) = rows
-        if not reads:
-            obstacle = f"{str(name)!r} may not read it"
-            remedy = (
-                f"Ask its custodian to run `sfumato ledger roles --analyst {name}`, "
-                f"to spend from it, or `--auditor {name}`, to read it"
+            raise UsageError(
+                f"spending as {stated!r}",
+                f"you are logged in to the server as {who.name!r}",
+                "Leave the spender out",
             )
-            raise LedgerError(self.label, obstacle, remedy)
-        role: Role = "custodian" if owns else "analyst" if enters else "auditor"
-        return Caller(str(name), role)
+        return who
 
     def reading(self, action: Callable[[PublicRows], T]) -> T:
         return self.database.reading(self._given(action))
@@ -350,9 +356,11 @@ class PostgresSecretStore(SecretStore):
         openers = self.database.reading(lambda ask: list(ask(OPEN_TO, (name,))))
         if openers:
             others = ", ".join(str(who) for (who,) in openers)
-            obstacle = f"roles other than its owner may open its secrets: {others}"
-            remedy = f"Run `REVOKE ALL ON SCHEMA {name} FROM {others}`, then ask again"
-            raise LedgerError(self.label, obstacle, remedy)
+            raise LedgerError(
+                self.label,
+                f"roles other than its owner may open its secrets: {others}",
+                f"Run `REVOKE ALL ON SCHEMA {name} FROM {others}`, then ask again",
+            )
 
     def forget(self) -> None:
         """Rewrite the tables without the rows that were wiped.

@@ -86,8 +86,9 @@ def give(store: PostgresStore, persons: Sequence[Person]) -> list[str]:
     """
     caller = store.caller(None)
     if not caller.is_custodian:
-        remedy = "Ask the custodian to run `sfumato ledger roles`"
-        raise refusals.custodians_only("giving roles", caller, remedy)
+        raise refusals.custodians_only(
+            "giving roles", caller, "Ask the custodian to run `sfumato ledger roles`"
+        )
     statements = grants(store, persons)
     store.database.run(statements)
     return statements
@@ -108,8 +109,9 @@ def grants(store: PostgresStore, persons: Sequence[Person]) -> list[str]:
     named: dict[str, Person] = {}
     for person in persons:
         if named.setdefault(person.name, person) != person:
-            remedy = "Name each person once"
-            raise UsageError(f"rights for {person.name!r}", "two roles are named for it", remedy)
+            raise UsageError(
+                f"rights for {person.name!r}", "two roles are named for it", "Name each person once"
+            )
 
     def look(ask: Ask) -> list[str]:
         schema = store.database.schema
@@ -163,17 +165,14 @@ def _is_member(ask: Ask, owner: str, person: Person) -> bool:
             f"this role {power}, and may do everything",
             "Give each person a role of their own",
         )
-    if person.role in ("analyst", "auditor"):
-        _refuse_powers(ask, person.name)
-    return is_member
-
-
-def _refuse_powers(ask: Ask, name: str) -> None:
-    """Refuse a role that could read the secrets or change the ledger whatever it is given."""
-    powers = [str(power) for (power,) in ask(POWERS, (name,))]
+    if person.role not in ("analyst", "auditor"):
+        return is_member
+    # What lets a role read the secrets or change the ledger whatever it is given.
+    powers = [str(power) for (power,) in ask(POWERS, (person.name,))]
     if powers:
         raise UsageError(
-            f"rights for {name!r}",
+            f"rights for {person.name!r}",
             f"this role {' and '.join(powers)}, so the secrets of the ledger are open to it",
             "Take that from the role, or give the person another one for the ledger",
         )
+    return is_member

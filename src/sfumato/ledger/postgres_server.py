@@ -114,10 +114,10 @@ class Reached:
         self.written = Facts()
         self.now: datetime | None = None
 
-    def begin(self, now: datetime | None) -> None:
+    def begin(self) -> None:
         """Begin a transaction."""
         self.written = Facts()
-        self.now = now
+        self.now = None
 
     def settle(self) -> None:
         """The transaction is committed."""
@@ -323,11 +323,6 @@ def is_lost(error: psycopg.Error) -> bool:
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate.startswith(LOST)
-
-
-def is_clash(error: psycopg.Error) -> bool:
-    """Whether another transaction got in the way."""
-    return error.sqlstate in CLASHES
 
 
 # --- addresses ------------------------------------------------------------------------------------
@@ -643,12 +638,14 @@ class Database:
                 return action(self._ready())
             except Lost:
                 self._drop()
-                obstacle = "the connection to the server was cut, again and again"
-                remedy = "Ask again, under the same key, once the server is up"
-                failure = StoreError(self.label, obstacle, remedy)
+                failure = StoreError(
+                    self.label,
+                    "the connection to the server was cut, again and again",
+                    "Ask again, under the same key, once the server is up",
+                )
             except psycopg.Error as error:
                 failure = StoreError(self.label, *meaning_of(error))
-                if not is_clash(error):
+                if error.sqlstate not in CLASHES:
                     self._drop()
                     raise failure from None
             if time.monotonic() > until:
@@ -663,7 +660,7 @@ class Database:
             number = str(row[0])
             self.reached.now = cast("datetime", row[1])
 
-        self.reached.begin(None)
+        self.reached.begin()
         statements = Statements(db, BEGIN, begun)
         try:
             outcome = action(statements)
@@ -687,7 +684,7 @@ class Database:
         return outcome
 
     def _read(self, action: Callable[[Ask], T], db: Connection) -> T:
-        self.reached.begin(None)
+        self.reached.begin()
         try:
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             outcome = action(asking(db))
@@ -725,7 +722,11 @@ class Database:
             try:
                 db = self._ready()
                 if not self._is_under_way(db, number):
-                    return self._stands(db)
+                    # The status of its number would not do: somebody else may have that number by
+                    # now. So what it wrote is looked for. What is no fact, such as the name of a
+                    # question, may be written a second time.
+                    written = self.reached.written
+                    return bool(written) and written.stand(asking(db))
             except (psycopg.Error, Lost):
                 self._drop()
             time.sleep(LONGEST_PAUSE)
@@ -745,15 +746,6 @@ class Database:
             # again; until then, it lies in the future.
             return False
         return status == "in progress"
-
-    def _stands(self, db: Connection) -> bool:
-        """Whether what the last transaction wrote is there.
-
-        The status of its number would not do: somebody else may have that number by now. What is
-        no fact, such as the name of a question, may be written a second time.
-        """
-        written = self.reached.written
-        return bool(written) and written.stand(asking(db))
 
     # --- the connection ---------------------------------------------------------------------------
 
@@ -839,7 +831,14 @@ class Database:
             if version is None:
                 self._require_makeable(db, create=create)
             elif version != self.kind.version:
-                self._require_owned(db)
+                query = "SELECT pg_has_role(nspowner, 'usage') FROM pg_namespace WHERE nspname = %s"
+                if db.execute(query, (self.schema,)).fetchone() != (True,):
+                    raise LedgerError(
+                        self.label,
+                        "an earlier version of Sfumato made it",
+                        "Ask its custodian to open it once with this version: "
+                        "`sfumato ledger verify`",
+                    )
             if version != self.kind.version:
                 self._make(db)
                 self.was_older = version is not None
@@ -862,18 +861,12 @@ class Database:
         if not may:
             raise LedgerError(self.label, f"{obstacle}, and this role may not make one", remedy)
 
-    def _require_owned(self, db: Connection) -> None:
-        """Refuse to make a ledger one of this version for a role that does not own it."""
-        query = "SELECT pg_has_role(nspowner, 'usage') FROM pg_namespace WHERE nspname = %s"
-        if db.execute(query, (self.schema,)).fetchone() != (True,):
-            obstacle = "an earlier version of Sfumato made it"
-            remedy = "Ask its custodian to open it once with this version: `sfumato ledger verify`"
-            raise LedgerError(self.label, obstacle, remedy)
-
     def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""
-        query = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
-        rows = db.execute(query, (self.schema,)).fetchall()
+        rows = db.execute(
+            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
+            (self.schema,),
+        ).fetchall()
         if not rows:
             return None
         comment = str(rows[0][0] or "")

@@ -69,8 +69,15 @@ def above_ceiling(
 ) -> BudgetExceeded:
     """The accounts of a data set together cannot pay."""
     whose = f"for the data set {data!r}"
-    limit = ("its ceiling", ", over all accounts")
-    return _over(account.name, whose, composition, state, cost, event, limit=limit)
+    return _over(
+        account.name,
+        whose,
+        composition,
+        state,
+        cost,
+        event,
+        limit=("its ceiling", ", over all accounts"),
+    )
 
 
 def _over(
@@ -122,23 +129,37 @@ def _said_left(composition: Composition, left: Amount, cost: Amount, limit: str)
 def conflict(first: Entry) -> UsageError:
     """A key stands for another question."""
     since = f"{first.time[:10]}, {first.time[11:19]} UTC"
-    obstacle = f"since {since}, it stands for another question, cost, unit or source"
     return UsageError(
         f"key {first.key!r} in account {first.account!r}",
-        obstacle,
+        f"since {since}, it stands for another question, cost, unit or source",
         "Choose another key, or ask exactly what was asked before, of a source of the same name",
     )
 
 
-def unknown(first: Entry) -> LedgerError:
-    """A key was charged, and the secrets at hand do not know for what."""
-    said = "the ledger's secrets do not say what for: they are not the ones it was charged with"
-    return LedgerError(
-        f"key {first.key!r}",
-        f"it was charged, and {said}",
-        "Put back the secrets of the ledger, or choose another key",
-        account=first.account,
-    )
+def of_key(first: Entry, obstacle: str, remedy: str) -> LedgerError:
+    """A charge is not answered, or its answer is not handed out."""
+    return LedgerError(f"key {first.key!r}", obstacle, remedy, account=first.account)
+
+
+# What stands in the way of a charge that was made, and what to do.
+UNKNOWN = (
+    "it was charged, and the ledger's secrets do not say what for: "
+    "they are not the ones it was charged with",
+    "Put back the secrets of the ledger, or choose another key",
+)
+RESUMED_TOO_OFTEN = (
+    "its charge was resumed before version 0.2.1 and still has no answer; it is not resumed again, "
+    "because each attempt drew new noise, and whether one fails may depend on the data",
+    "The charge stands; choose another key, or ask with fresh=True: it pays anew",
+)
+OTHER_COST = (
+    "it was charged by a version that picked another cost for the same question",
+    "The charge stands; use the version that made it, or ask with fresh=True, which pays anew",
+)
+DAMAGED_ANSWER = (
+    "its stored answer is missing or was edited",
+    "Verify the ledger, and restore the latest whole copy",
+)
 
 
 def protects_others(account: Account, binding: Binding) -> UsageError:
@@ -155,51 +176,24 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
     return UsageError(request, obstacle, f"{same}, or {another}")
 
 
-def mixed(account: Account) -> UsageError:
-    """An account was charged for different persons by version 0.1."""
-    return UsageError(
-        f"charging account {account.name!r}",
-        f"version 0.1 charged it for {MIXED}, so its total guarantees nothing",
-        "Open an account of its own for each; what this one has paid for is found as before",
-    )
+def charging(account: Account, obstacle: str, remedy: str) -> UsageError:
+    """An account cannot be charged as it was asked to be."""
+    return UsageError(f"charging account {account.name!r}", obstacle, remedy)
 
 
-def other_data(account: Account, binding: Binding) -> UsageError:
-    """An account is charged for another data set than before."""
-    request = f"the data set {binding.data!r}" if binding.data else "a data set without a name"
-    return UsageError(
-        f"charging account {account.name!r} for {request}",
-        f"it pays for the data set {account.data!r}",
-        f"Write name={account.data!r} if this is that data set, or open another account",
-    )
-
-
-def outside_ceiling(account: Account, data: str) -> UsageError:
-    """An account for data without a name is charged for a data set with a ceiling."""
-    together = "that data set has a ceiling for all its accounts together"
-    return UsageError(
-        f"charging account {account.name!r} for the data set {data!r}",
-        f"{together}, and this one was opened for data without a name",
-        f"Open an account by a source that has name={data!r}",
-    )
-
-
-def nameless(account: Account) -> UsageError:
-    """An account is first charged for data without a name, where data sets have ceilings."""
-    return UsageError(
-        f"charging account {account.name!r} for data without a name",
-        "data sets of this ledger have ceilings, and these data may belong to one of them",
-        "Give sf.source(..., name=...) the public name of the data set",
-    )
-
-
-def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> UsageError:
-    """A data set has another ceiling, or one in another measure."""
-    return UsageError(
-        f"charging account {account.name!r} for the data set {data!r}",
-        f"that data set has a ceiling of {written(rule, ceiling)} for all accounts together",
-        "Use accounts in that measure, and leave the ceiling out or repeat it exactly",
-    )
+# What stands in the way of charging an account, and what to do.
+MIXED_CHARGES = (
+    f"version 0.1 charged it for {MIXED}, so its total guarantees nothing",
+    "Open an account of its own for each; what this one has paid for is found as before",
+)
+WITHOUT_EVENT = (
+    "it composes by curves, and this charge does not say what is drawn",
+    "Ask by sf.Publisher, or give the charge its event",
+)
+UNSTATED_SPENDER = (
+    "its custodian named who may spend from it, and this charge names nobody",
+    'Write spender="NAME" (command line: --spender NAME)',
+)
 
 
 def stored_elsewhere(first: Entry, *, is_answered: bool) -> StoredElsewhere:
@@ -219,58 +213,7 @@ def stored_elsewhere(first: Entry, *, is_answered: bool) -> StoredElsewhere:
     )
 
 
-def resumed_too_often(first: Entry) -> LedgerError:
-    """A charge of an earlier version was resumed as often as it may be, and has no answer."""
-    resumed = "its charge was resumed before version 0.2.1 and still has no answer"
-    risk = "each attempt drew new noise, and whether one fails may depend on the data"
-    return LedgerError(
-        f"key {first.key!r}",
-        f"{resumed}; it is not resumed again, because {risk}",
-        "The charge stands; choose another key, or ask with fresh=True: it pays anew",
-        account=first.account,
-    )
-
-
-def other_cost(first: Entry) -> LedgerError:
-    """A charge without an answer was made for another cost than the question has now."""
-    return LedgerError(
-        f"key {first.key!r}",
-        "it was charged by a version that picked another cost for the same question",
-        "The charge stands; use the version that made it, or ask with fresh=True, which pays anew",
-        account=first.account,
-    )
-
-
-def still_answering(last: Entry) -> LedgerError:
-    """Another process did not answer the key within the time to wait."""
-    return LedgerError(
-        f"key {last.key!r}",
-        f"another process is answering this key, and its lease runs until {last.until}",
-        "Wait for its answer, or ask again after that time",
-        account=last.account,
-    )
-
-
-def damaged_answer(first: Entry) -> LedgerError:
-    """A stored answer is missing, or is not the one that was entered."""
-    return LedgerError(
-        f"key {first.key!r}",
-        "its stored answer is missing or was edited",
-        "Verify the ledger, and restore the latest whole copy",
-        account=first.account,
-    )
-
-
 # --- curves ---------------------------------------------------------------------------------------
-
-
-def without_event(account: Account) -> UsageError:
-    """An account by curves is charged an amount, and not what is drawn."""
-    return UsageError(
-        f"charging account {account.name!r}",
-        "it composes by curves, and this charge does not say what is drawn",
-        "Ask by sf.Publisher, or give the charge its event",
-    )
 
 
 def other_kind_of_ceiling(account: Account, whose: str) -> UsageError:
@@ -283,39 +226,12 @@ def other_kind_of_ceiling(account: Account, whose: str) -> UsageError:
     )
 
 
-def late_ceiling(account: Account, data: str) -> UsageError:
-    """A ceiling by curves is stated after the first charge."""
-    return UsageError(
-        f"a ceiling for the data set {data!r} in account {account.name!r}",
-        "a ceiling by curves is fixed before the first answer, and some were paid for",
-        "Leave the ceiling out, or state it for a data set of another name",
-    )
-
-
-def late_terms(account: Account, name: str) -> UsageError:
-    """A ceiling by curves is changed after the spender's first charge."""
-    return UsageError(
-        f"another ceiling for {name!r} in account {account.name!r}",
-        "a ceiling by curves is fixed before the first answer, and this spender has paid for some",
-        "Leave it, set it to 0, or name another spender",
-    )
-
-
 def not_widened(account: str, obstacle: str, remedy: str) -> UsageError:
     """An account cannot be widened."""
     return UsageError(f"widening account {account!r}", obstacle, remedy)
 
 
 # --- spenders and roles ---------------------------------------------------------------------------
-
-
-def unstated_spender(account: Account) -> UsageError:
-    """An account with spenders is charged, and nobody says by whom."""
-    return UsageError(
-        f"charging account {account.name!r}",
-        "its custodian named who may spend from it, and this charge names nobody",
-        'Write spender="NAME" (command line: --spender NAME)',
-    )
 
 
 def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
@@ -335,15 +251,6 @@ def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
     )
 
 
-def no_spender_here(account: str) -> UsageError:
-    """A server refuses a role that is no spender of the account."""
-    return UsageError(
-        f"charging account {account!r}",
-        "the role that is logged in is no spender of it",
-        TO_BE_NAMED,
-    )
-
-
 def above_own_ceiling(spender: Spender, cost: Amount, event: str) -> BudgetExceeded:
     """A spender has spent what they may."""
     return _over(
@@ -358,49 +265,11 @@ def above_own_ceiling(spender: Spender, cost: Amount, event: str) -> BudgetExcee
     )
 
 
-def spender_differs(spender: Spender, ceiling: Amount) -> UsageError:
-    """A spender is named again with another ceiling."""
-    request = f"spender {spender.name!r} with a ceiling of {written(spender.rule, ceiling)}"
-    return UsageError(
-        f"{request} in account {spender.account!r}",
-        f"this spender is there, with a ceiling of {written(spender.rule, spender.ceiling)}",
-        "To change the ceiling, run `sfumato ledger spender set`",
-    )
-
-
-def of_another_spender(first: Entry) -> LedgerError:
-    """A charge without an answer belongs to somebody else."""
-    return LedgerError(
-        f"key {first.key!r}",
-        f"{first.spender or 'the custodian'} paid for it, and has no answer yet",
-        "Let them ask again, or ask with fresh=True (command line: --fresh), which pays anew",
-        account=first.account,
-    )
-
-
 def custodians_only(request: str, caller: Caller, remedy: str) -> LedgerError:
     """Somebody asks for what only the custodian of the ledger may do."""
     role = f"an {caller.role}" if caller.role != "custodian" else "the custodian"
-    obstacle = f"{caller.name!r} is {role} of this ledger, and only its custodian may do that"
-    return LedgerError(request, obstacle, remedy)
-
-
-def reads_only(account: str, caller: Caller) -> LedgerError:
-    """An auditor charges an account."""
     return LedgerError(
-        f"charging account {account!r}",
-        f"{caller.name!r} may only read this ledger",
-        f"Ask its custodian to run `sfumato ledger roles --analyst {caller.name}`, "
-        "and to name the spender",
-        account=account,
-    )
-
-
-def stream_of_analyst(account: str, caller: Caller) -> LedgerError:
-    """An analyst opens a stream."""
-    return LedgerError(
-        f"opening a stream in account {account!r}",
-        f"its state is a secret of the ledger, which {caller.name!r} may not read",
-        "Let the custodian of the ledger run it, or ask for histograms, period by period",
-        account=account,
+        request,
+        f"{caller.name!r} is {role} of this ledger, and only its custodian may do that",
+        remedy,
     )

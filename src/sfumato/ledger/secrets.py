@@ -71,13 +71,12 @@ class Secrets:
         kept, secret = store.reading(lambda rows: (rows.value("identity"), rows.value("secret")))
         if kept != identity.encode() or secret is None:
             store.close()
-            obstacle = "they belong to another ledger" if kept else "they were emptied"
-            raise LedgerError(store.label, obstacle, "Put back the file that belongs to this one")
+            raise LedgerError(
+                store.label,
+                "they belong to another ledger" if kept else "they were emptied",
+                "Put back the file that belongs to this one",
+            )
         self._secret = secret
-
-    def close(self) -> None:
-        """Close the store; closing twice is harmless."""
-        self.store.close()
 
     def name(self, request: Request, charged: Callable[[str], object], rows: NameRows) -> Named:
         """Find the name of a question, or give it one, within a transaction that writes.
@@ -141,12 +140,14 @@ class Secrets:
 
         return self.using(rows)(settle)
 
-    def wipe_left_over(self, answered: Callable[[str, str], bool]) -> None:
+    def wipe_left_over(self, ledger: Store) -> None:
         """Wipe the seeds of charges that were answered before a process ended that would have."""
         seeds = self.store.reading(lambda rows: rows.seeds())
-        left_over = [whose for whose in seeds if answered(*whose)]
-        if left_over:
-            self.wipe_seeds(left_over)
+        answered = seeds and ledger.reading(
+            lambda rows: [whose for whose in seeds if rows.has(*whose, "store")]
+        )
+        if answered:
+            self.wipe_seeds(answered)
 
     def wipe_seeds(self, keys: Iterable[tuple[str, str]]) -> None:
         """Wipe what the noise of some charges came from, by account and key."""
@@ -257,8 +258,9 @@ def _standing(
 def require_here(where: bytes | None, label: str) -> None:
     """Refuse to use the rows of a ledger that was moved somewhere."""
     if where is not None:
-        obstacle = f"the ledger was moved to {where.decode()}"
-        raise LedgerError(label, obstacle, "Name that one with ledger=")
+        raise LedgerError(
+            label, f"the ledger was moved to {where.decode()}", "Name that one with ledger="
+        )
 
 
 def _state_name(digest: str) -> str:

@@ -219,8 +219,9 @@ class SQLPublicRows(SQLRows, PublicRows):
         return Tip(sequence, digest, (first, second))
 
     def entry(self, sequence: int) -> Entry | None:
-        query = f"SELECT {self._columns} FROM entries WHERE sequence = ?"
-        return self._made(entry_of, query, sequence)
+        return self._made(
+            entry_of, f"SELECT {self._columns} FROM entries WHERE sequence = ?", sequence
+        )
 
     def entries(
         self,
@@ -242,8 +243,15 @@ class SQLPublicRows(SQLRows, PublicRows):
         return [entry_of(columns) for columns in rows]
 
     def has(self, account: str, key: str, kind: Kind) -> bool:
-        query = "SELECT 1 FROM entries WHERE account = ? AND key = ? AND kind = ? LIMIT 1"
-        return self._one(query, account, key, kind) is not None
+        return (
+            self._one(
+                "SELECT 1 FROM entries WHERE account = ? AND key = ? AND kind = ? LIMIT 1",
+                account,
+                key,
+                kind,
+            )
+            is not None
+        )
 
     def charged(self) -> bool:
         return self._one("SELECT 1 FROM entries WHERE kind = 'reserve' LIMIT 1") is not None
@@ -261,8 +269,10 @@ class SQLPublicRows(SQLRows, PublicRows):
         return [_account(columns) for columns in self._ask(query, values)]
 
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
-        query = "SELECT data, rule, first, second FROM ceilings"
-        rows = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
+        rows = cast(
+            "Iterable[tuple[str, str, int, int]]",
+            self._ask("SELECT data, rule, first, second FROM ceilings", ()),
+        )
         return {data: (rule, (first, second)) for data, rule, first, second in rows}
 
     def has_spenders(self, account: str) -> bool:
@@ -297,18 +307,26 @@ class SQLPublicRows(SQLRows, PublicRows):
     # --- what only an audit needs -----------------------------------------------------------------
 
     def totals(self) -> Mapping[str, tuple[str, Amount]]:
-        query = f"SELECT name, rule, total_first, total_second FROM accounts ORDER BY {self.place}"
-        rows = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
+        rows = cast(
+            "Iterable[tuple[str, str, int, int]]",
+            self._ask(
+                f"SELECT name, rule, total_first, total_second FROM accounts ORDER BY {self.place}",
+                (),
+            ),
+        )
         return {name: (rule, (first, second)) for name, rule, first, second in rows}
 
     def bindings(self) -> Mapping[str, tuple[str, str]]:
-        query = "SELECT account, protects, data FROM bindings"
-        rows = cast("Iterable[tuple[str, str, str]]", self._ask(query, ()))
+        rows = cast(
+            "Iterable[tuple[str, str, str]]",
+            self._ask("SELECT account, protects, data FROM bindings", ()),
+        )
         return {account: (protects, data) for account, protects, data in rows}
 
     def answers(self) -> Iterator[tuple[int, bytes]]:
-        query = "SELECT sequence, payload FROM payloads"
-        yield from cast("Iterable[tuple[int, bytes]]", self._ask(query, ()))
+        yield from cast(
+            "Iterable[tuple[int, bytes]]", self._ask("SELECT sequence, payload FROM payloads", ())
+        )
 
     def terms(self) -> Mapping[str, str]:
         return self._terms("SELECT name, terms FROM accounts WHERE terms <> ''")
@@ -341,8 +359,10 @@ class SQLPublicRows(SQLRows, PublicRows):
         self._ask(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)
 
     def add_binding(self, account: str, protects: str, data: str) -> None:
-        query = "INSERT INTO bindings (account, protects, data) VALUES (?, ?, ?)"
-        self._ask(query, (account, protects, data))
+        self._ask(
+            "INSERT INTO bindings (account, protects, data) VALUES (?, ?, ?)",
+            (account, protects, data),
+        )
 
     def add_ceiling(self, data: str, rule: str, amount: Amount, terms: str = "") -> None:
         self._insert("ceilings", "data, rule, first, second", data, rule, *amount, terms)
@@ -361,8 +381,7 @@ def _account(columns: Row) -> Account:
         "tuple[str, str, int, int, int, int, str, str]", columns[:8]
     )
     total = (total_first, total_second)
-    spent = (spent_first, spent_second)
-    account = Account(name, rule, total, spent, protects, data)
+    account = Account(name, rule, total, (spent_first, spent_second), protects, data)
     if len(columns) == 8 or not columns[8]:
         return account
     terms, widened, last = cast("tuple[str, int | None, StoredCurve]", columns[8:])
@@ -440,8 +459,9 @@ class SQLSecretRows(SQLNameRows, SecretRows):
     # --- names of questions -----------------------------------------------------------------------
 
     def values(self) -> Mapping[str, bytes]:
-        rows = cast("Iterable[tuple[str, bytes]]", self._ask("SELECT name, value FROM about", ()))
-        return dict(rows)
+        return dict(
+            cast("Iterable[tuple[str, bytes]]", self._ask("SELECT name, value FROM about", ()))
+        )
 
     def add_value(self, name: str, value: bytes) -> None:
         self._ask("INSERT INTO about (name, value) VALUES (?, ?)", (name, value))
@@ -469,8 +489,9 @@ class SQLSecretRows(SQLNameRows, SecretRows):
             self._ask("INSERT INTO replaced (sequence, hash) VALUES (?, ?)", (sequence, digest))
 
     def all_replaced(self) -> Mapping[int, str]:
-        query = "SELECT sequence, hash FROM replaced"
-        return dict(cast("Iterable[tuple[int, str]]", self._ask(query, ())))
+        return dict(
+            cast("Iterable[tuple[int, str]]", self._ask("SELECT sequence, hash FROM replaced", ()))
+        )
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -517,13 +538,18 @@ class SQLSecretRows(SQLNameRows, SecretRows):
         return cast("int", row[0]) + 1
 
     def counted(self, stream: int) -> Mapping[bytes, int]:
-        query = "SELECT who, rows FROM tallies WHERE stream = ?"
-        rows = cast("Iterable[tuple[bytes, int]]", self._ask(query, (stream,)))
-        return dict(rows)
+        return dict(
+            cast(
+                "Iterable[tuple[bytes, int]]",
+                self._ask("SELECT who, rows FROM tallies WHERE stream = ?", (stream,)),
+            )
+        )
 
     def tallies(self) -> Mapping[int, int]:
-        query = "SELECT stream, sum(rows) FROM tallies GROUP BY stream"
-        sums = cast("Iterable[tuple[int, int]]", self._ask(query, ()))
+        sums = cast(
+            "Iterable[tuple[int, int]]",
+            self._ask("SELECT stream, sum(rows) FROM tallies GROUP BY stream", ()),
+        )
         return {stream: int(rows) for stream, rows in sums}
 
 

@@ -54,8 +54,16 @@ class SQLitePublicRows(SQLPublicRows):
     def _set_version(self, version: int) -> None:
         self.with_spenders = version >= WITH_SPENDERS
         self.with_curves = version >= WITH_CURVES
-        if self.with_curves:
-            _answer_triggers(self._db)
+        if not self.with_curves:
+            return
+        # The functions that the triggers of curves call, once for a connection. SQLite lets
+        # triggers call them only in a file that is trusted: one whose rules are this library's own.
+        db = self._db
+        if db.execute("PRAGMA trusted_schema").fetchone() == (1,) or differences(db, BOOK):
+            return
+        db.create_function("sfumato_terms", 1, terms_in, deterministic=True)
+        db.create_function("sfumato_allows", 4, allows, deterministic=True)
+        db.execute("PRAGMA trusted_schema = ON")
 
     @staticmethod
     def stored(curve: MaybeCurve) -> str:
@@ -72,26 +80,12 @@ class SQLitePublicRows(SQLPublicRows):
         super().add(entry)
 
     def highest(self) -> int:
-        query = "SELECT seq FROM sqlite_sequence WHERE name = 'entries'"
-        row = self._db.execute(query).fetchone()
+        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
         return row[0] if row else 0
 
     def damage(self, *, thorough: bool) -> list[str]:
         edited = differences(self._db, BOOK)
         return [*damage(self._db), *edited] if thorough else edited
-
-
-def _answer_triggers(db: sqlite3.Connection) -> None:
-    """Register the functions that the triggers of curves call, once for a connection.
-
-    SQLite lets triggers call them only in a file that is trusted: one whose rules are this
-    library's own.
-    """
-    if db.execute("PRAGMA trusted_schema").fetchone() == (1,) or differences(db, BOOK):
-        return
-    db.create_function("sfumato_terms", 1, terms_in, deterministic=True)
-    db.create_function("sfumato_allows", 4, allows, deterministic=True)
-    db.execute("PRAGMA trusted_schema = ON")
 
 
 # Where the ledger was moved to another store, no seal is the one that the step was computed from.
@@ -169,8 +163,9 @@ class SQLiteStore(SQLitePart[PublicRows], Store):
     def __init__(
         self, where: str | Path | None, *, create: bool = True, at_once: bool = True
     ) -> None:
-        database = Database(where, kind=BOOK, create=create, at_once=at_once)
-        super().__init__(database, SQLitePublicRows)
+        super().__init__(
+            Database(where, kind=BOOK, create=create, at_once=at_once), SQLitePublicRows
+        )
         self._in_memory: SQLiteSecretStore | None = None
 
     def __repr__(self) -> str:
@@ -213,9 +208,11 @@ class SQLiteStore(SQLitePart[PublicRows], Store):
 
     def require_private(self) -> None:
         if self.database.open_to_others():
-            obstacle = "users other than its owner may open it, and it holds streams"
-            remedy = f"Run `chmod 600 {self.database.path}`, then ask again"
-            raise LedgerError(self.label, obstacle, remedy)
+            raise LedgerError(
+                self.label,
+                "users other than its owner may open it, and it holds streams",
+                f"Run `chmod 600 {self.database.path}`, then ask again",
+            )
 
 
 class SQLiteSecretStore(SQLitePart[SecretRows], SecretStore):

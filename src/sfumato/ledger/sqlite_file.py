@@ -320,12 +320,6 @@ def _cut_log(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _keeps_log(connection: sqlite3.Connection) -> bool:
-    """Ask for a write-ahead log; whether the file system allows one."""
-    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    return bool(mode == "wal")
-
-
 _NUMBERS = itertools.count()
 
 
@@ -464,11 +458,6 @@ class Database:
             )
         return identity
 
-    def _require_owner_only(self) -> None:
-        if self.kind.owner_only and self.open_to_others():
-            obstacle = "users other than its owner may open it"
-            raise LedgerError(self.label, obstacle, f"Run `chmod 600 {self.path}`, then ask again")
-
     def open_to_others(self) -> bool:
         """Whether anyone but its owner may read or write the file."""
         if self.path is None or not self._is_made or os.name != "posix":
@@ -478,7 +467,12 @@ class Database:
     def _connect(self, *, writes: bool) -> None:
         connection = self._opened(writes=writes)
         try:
-            self._require_owner_only()
+            if self.kind.owner_only and self.open_to_others():
+                raise LedgerError(
+                    self.label,
+                    "users other than its owner may open it",
+                    f"Run `chmod 600 {self.path}`, then ask again",
+                )
             _patiently(self._prepare, connection)
             # Secrets that a stream wiped may still be in a log that could not be cut then.
             if self.kind is SECRETS:
@@ -503,7 +497,12 @@ class Database:
             self._checked_identity()
         if self.path is not None and os.path.isdir(self.path):
             raise LedgerError(self.label, "it is a directory", "Name a file in it, as budget.db")
-        self._is_made = self._is_there(writes=writes)
+        is_there = self.path is None or os.path.lexists(self.path)
+        if not is_there:
+            self._require_creatable()
+            if writes:
+                self._create()
+        self._is_made = is_there or writes
         is_file = self.path is not None and self._is_made
         try:
             return sqlite3.connect(
@@ -516,15 +515,6 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def _is_there(self, *, writes: bool) -> bool:
-        """Whether there is a file, or none is needed; one that is written to is made."""
-        if self.path is None or os.path.lexists(self.path):
-            return True
-        self._require_creatable()
-        if writes:
-            self._create()
-        return writes
-
     def _require_creatable(self) -> None:
         """Refuse a missing file that is not to be made, or whose folder is not there."""
         assert self.path is not None
@@ -535,8 +525,9 @@ class Database:
         if not os.path.isdir(folder):
             raise LedgerError(self.label, "its folder does not exist", CREATABLE)
         if not os.access(folder, os.W_OK | os.X_OK):
-            obstacle = "its file cannot be created: its folder may not be written"
-            raise LedgerError(self.label, obstacle, CREATABLE)
+            raise LedgerError(
+                self.label, "its file cannot be created: its folder may not be written", CREATABLE
+            )
 
     def _create(self) -> None:
         """Create the file for its owner only, and make its name durable.
@@ -555,8 +546,9 @@ class Database:
             finally:
                 os.close(handle)
         except OSError as error:
-            reason = f"its file cannot be created ({error.strerror})"
-            raise LedgerError(self.label, reason, CREATABLE) from error
+            raise LedgerError(
+                self.label, f"its file cannot be created ({error.strerror})", CREATABLE
+            ) from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check what the file is before anything in it is touched, then fill an empty one."""
@@ -568,12 +560,14 @@ class Database:
             connection.rollback()
         for pragma in (*PRAGMAS, *self.kind.pragmas):
             connection.execute(f"PRAGMA {pragma}")
-        if self.path is not None and self._is_made and not _keeps_log(connection):
-            raise LedgerError(
-                self.label,
-                "its file system allows no write-ahead log",
-                "Keep the ledger on a local disk",
-            )
+        if self.path is not None and self._is_made:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                raise LedgerError(
+                    self.label,
+                    "its file system allows no write-ahead log",
+                    "Keep the ledger on a local disk",
+                )
         if not version or (self.kind.at_once and version < self.kind.newest):
             self._make(connection)
 
@@ -582,26 +576,29 @@ class Database:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = version_of(connection)
         if application == self.kind.application:
-            self._require_known(version)
+            newest = self.kind.newest
+            if version > newest:
+                raise LedgerError(
+                    self.label,
+                    f"it has version {version}, and this library knows versions up to {newest}",
+                    "Use the newer library that wrote it",
+                )
+            if 0 < version < self.kind.version:
+                raise LedgerError(
+                    self.label,
+                    "version 0.1 of Sfumato wrote it, and this version does not read it",
+                    "Version 0.2.0 upgrades it: run `sfumato ledger upgrade OLD NEW` there, and go "
+                    "on with NEW here",
+                )
             return version
         filled = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         if application or version or filled:
-            obstacle = "the file is a database, but not a ledger"
-            remedy = "Give the path of a ledger, or of a new file"
-            raise LedgerError(self.label, obstacle, remedy)
+            raise LedgerError(
+                self.label,
+                "the file is a database, but not a ledger",
+                "Give the path of a ledger, or of a new file",
+            )
         return version
-
-    def _require_known(self, version: int) -> None:
-        """Refuse a file that a newer library wrote, or version 0.1."""
-        known = self.kind.version
-        newest = self.kind.newest
-        if version > newest:
-            obstacle = f"it has version {version}, and this library knows versions up to {newest}"
-            raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
-        if 0 < version < known:
-            obstacle = "version 0.1 of Sfumato wrote it, and this version does not read it"
-            how = "run `sfumato ledger upgrade OLD NEW` there, and go on with NEW here"
-            raise LedgerError(self.label, obstacle, f"Version 0.2.0 upgrades it: {how}")
 
     def _make(self, connection: sqlite3.Connection) -> None:
         """Write the tables and rules that a file lacks, once, however many processes try."""

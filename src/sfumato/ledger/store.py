@@ -171,21 +171,22 @@ def require_text(name: str, value: object, *, empty: bool = False) -> None:
             return
     obstacle = f"it must be text of at most {LONGEST_TEXT} bytes"
     if value == "":
-        remedy = f"Give a text that names the {name}"
-        raise UsageError(f"an empty {name} of a charge", obstacle, remedy)
+        raise UsageError(
+            f"an empty {name} of a charge", obstacle, f"Give a text that names the {name}"
+        )
     raise UsageError(f"the {name} of a charge", obstacle, f"Choose a shorter or plainer {name}")
 
 
 def require_amount(name: str, amount: object) -> None:
     """Refuse an amount that is not two whole numbers which every store can keep."""
-    if isinstance(amount, tuple | list) and len(amount) == 2 and all(map(_is_part, amount)):
+    parts = amount if isinstance(amount, tuple | list) else ()
+    if len(parts) == 2 and all(type(part) is int and 0 <= part <= LARGEST for part in parts):
         return
-    obstacle = f"an amount is two whole numbers from 0 to {LARGEST}"
-    raise UsageError(f"{name}={amount!r}", obstacle, "Give it in the account's units")
-
-
-def _is_part(part: object) -> bool:
-    return type(part) is int and 0 <= part <= LARGEST
+    raise UsageError(
+        f"{name}={amount!r}",
+        f"an amount is two whole numbers from 0 to {LARGEST}",
+        "Give it in the account's units",
+    )
 
 
 # --- the parts of a store -------------------------------------------------------------------------

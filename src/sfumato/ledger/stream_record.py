@@ -188,17 +188,14 @@ def found(rows: SecretRows, entry: Entry, store: SecretStore) -> StreamRecord:
         raise damaged_stream(entry)
     # If an older book was put back without its secrets, the numbers of its next charges are those
     # of streams in the secrets, which other charges paid for.
-    if not (_begins_with(rows, entry) if row.at.step else row.at.head == entry.hash):
+    first = rows.step(entry.sequence, 1) if row.at.step else None
+    if first is not None and isinstance(first.output, bytes):
+        continues = linked(entry.hash, entry.sequence, 1, first.event, first.output) == first.hash
+    else:
+        continues = not row.at.step and row.at.head == entry.hash
+    if not continues:
         raise damaged_stream(entry)
     return StreamRecord(entry, row.spec, row.secret, store)
-
-
-def _begins_with(rows: SecretRows, entry: Entry) -> bool:
-    """Whether the first step of a stream continues the hash of its charge."""
-    first = rows.step(entry.sequence, 1)
-    if first is None or not isinstance(first.output, bytes):
-        return False
-    return first.hash == linked(entry.hash, entry.sequence, 1, first.event, first.output)
 
 
 def damaged_stream(entry: Entry) -> LedgerError:

@@ -121,8 +121,13 @@ def _question_faults(questions: object, title: str) -> Iterator[UsageError]:
     )
     for number, question in enumerate(questions, 1):
         where = f"{title}, question {number}"
-        table = question if isinstance(question, dict) else {}
-        yield from _typed_faults(table, _question_kinds(), where, "question of type", remedies)
+        yield from _typed_faults(
+            question if isinstance(question, dict) else {},
+            _question_kinds(),
+            where,
+            "question of type",
+            remedies,
+        )
 
 
 def _question_kinds() -> dict[str, type[AnyQuestion]]:

@@ -223,8 +223,9 @@ def previewed(
     """Preview whatever may be asked; ``rule`` is the measure of the account, if there is one."""
     check_rows(rows)
     if isinstance(question, Counter):
-        cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
-        return question.preview(domain, unit, cost, rows)
+        return question.preview(
+            domain, unit, asked_cost(epsilon=epsilon, delta=delta, rho=rho), rows
+        )
     plan = as_plan(question)
     stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
     single = isinstance(question, Question)

@@ -346,8 +346,7 @@ class Publisher:
         """
         if question is None:
             return checked(self.source, None, progress, all_labels=all_labels)
-        domain = self.source.domain
-        needs = needs_to_check(as_plan(question), domain, self.source.unit)
+        needs = needs_to_check(as_plan(question), self.source.domain, self.source.unit)
         return checked(self.source, needs, progress, all_labels=all_labels)
 
     @overload
@@ -604,8 +603,7 @@ class Publisher:
         plan = as_stored(given)
         plan.require_unit(unit)
         self._account.renew()
-        rule = self._account.rule
-        choice = None if single else choose(plan, domain, unit, stated, rule)
+        choice = None if single else choose(plan, domain, unit, stated, self._account.rule)
         costs = costs_of(plan, stated, choice)
         # A question may need less than its part, such as one that needs no delta.
         used = [

@@ -153,8 +153,9 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     # counts only if it is valid under the ledger's own key; else the two will differ.
     signer = ledger.signer() if receipt.signer else None
     if signer == receipt.signer and valid(receipt.signer, receipt.signature, signed_part(release)):
-        signature = {"signature": receipt.signature, "signer": receipt.signer}
-        steps_so_far = with_receipt(steps_so_far, **signature)
+        steps_so_far = with_receipt(
+            steps_so_far, signature=receipt.signature, signer=receipt.signer
+        )
     return steps_so_far
 
 

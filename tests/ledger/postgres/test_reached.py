@@ -29,13 +29,13 @@ def test_facts_stand_if_each_hash_is_found() -> None:
 
 def test_only_what_was_committed_is_known() -> None:
     reached = Reached()
-    reached.begin(None)
+    reached.begin()
     reached.written.entry = (1, "a")
     reached.written.steps[7] = (1, "s")
     reached.settle()
-    reached.begin(None)
+    reached.begin()
     reached.written.entry = (2, "undone")
-    reached.begin(None)
+    reached.begin()
     reached.written.steps[8] = (1, "t")
     reached.settle()
     assert reached.known == Facts((1, "a"), {7: (1, "s"), 8: (1, "t")})
@@ -69,7 +69,7 @@ def test_a_commit_is_known_by_what_it_wrote_and_not_by_its_number(
     assert database._was_committed(named)
     database.reached.written.entry = (entry.sequence, "another")
     assert not database._was_committed(named)
-    database.reached.begin(None)
+    database.reached.begin()
     assert not database._was_committed(named), "what wrote nothing runs again"
 
 
