@@ -302,7 +302,7 @@ def test_what_was_charged_before_plans_picked_is_not_resumed_at_more(publisher, 
     with monkeypatch.context() as earlier:
         # Earlier versions divided the epsilon, and charged no delta.
         earlier.setattr("sfumato.publishing.publisher.choose", lambda *given, **named: None)
-        earlier.setattr("sfumato.publishing.answering.Answering._begin", cut_off)
+        earlier.setattr("sfumato.publishing.counting.Counting.begin", cut_off)
         with pytest.raises(KeyboardInterrupt):
             publisher.release(questions, **cost)
     assert publisher.account.spent == (10**9, 0)

@@ -186,7 +186,7 @@ def by(axis: str, cells: int) -> Needs:
 def begun(src: Source) -> Counting:
     counting = Counting(src)
     counting.begin("one state", current())
-    counting._counted = counting._counted._replace(label=src.label)  # type: ignore[union-attr]
+    counting._label = src.label
     return counting
 
 

@@ -19,7 +19,6 @@ from sfumato.ledger.secrets import Secrets
 from sfumato.ledger.store import SecretRows, Store
 from sfumato.ledger.stream_record import StreamRecord
 
-MODE = 0o600
 ENTRY = r"entry (?P<entry>[0-9]{1,18})"
 STREAM = r"stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})"
 FACT = re.compile(rf"({ENTRY}|{STREAM}) (?P<digest>[0-9a-f]{{64}})")
@@ -91,7 +90,7 @@ class Anchor:
         # The last line may be the beginning of one, without its end. So each line starts a new one.
         text = "".join(f"\n{line}\n" for line in lines).encode("ascii")
         try:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 # One write in append mode: lines of several processes do not mix.
                 written = os.write(handle, text)

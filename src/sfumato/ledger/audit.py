@@ -349,8 +349,16 @@ class _Audit:
                 f"the ledger gave out entry numbers up to {self.books.highest}, "
                 f"but ends at entry {self._head[0]}: its tail was cut"
             )
-        if not met and known is not None:
-            self._fault(self._unmet(known))
+        if not met and known is not None and known[0] > self._head[0]:
+            self._fault(
+                f"entry {known[0]} is known from outside, but the ledger ends at entry "
+                f"{self._head[0]}: its tail was cut, or an older copy put back"
+            )
+        elif not met and known is not None:
+            self._fault(
+                f"entry {known[0]} differs from the one known from outside: "
+                "the history was rewritten, or this is another ledger"
+            )
         for name in sorted(self.books.accounts.keys() - self._totals.keys(), key=str):
             self._fault(f"account {name!r} has no entry that opens it")
         for kind, whose in sorted(self.books.settled.keys() - self._settled):
@@ -358,18 +366,6 @@ class _Audit:
         for number in sorted(self.books.payloads.keys() - self._stores):
             self._fault(f"an answer is stored under entry {number}, which does not store one")
         return Verification(count, self._head, tuple(self.faults))
-
-    def _unmet(self, known: tuple[int, str]) -> str:
-        last = self._head[0]
-        if known[0] > last:
-            return (
-                f"entry {known[0]} is known from outside, but the ledger ends at entry {last}: "
-                "its tail was cut, or an older copy put back"
-            )
-        return (
-            f"entry {known[0]} differs from the one known from outside: "
-            "the history was rewritten, or this is another ledger"
-        )
 
     def _fault(self, sentence: str) -> None:
         if len(self.faults) < MOST_FAULTS:
@@ -391,7 +387,18 @@ class _Audit:
         if entry.hash != link_of(entry):
             self._fault(f"entry {entry.sequence} was edited: its hash does not match its content")
         self._balance(entry)
-        self._meaning(entry)
+        # Then it follows the life of accounts and keys.
+        match entry.kind:
+            case "open" if _widens(entry):
+                pass  # `_balance` has followed it
+            case "open":
+                self._open(entry)
+            case "cap" if entry.spender:
+                self._cap_spender(entry)
+            case "bind" | "cap":
+                self._settle(entry)
+            case _:
+                self._of_key(entry)
 
     def _balance(self, entry: Entry) -> None:
         before = self._spent.get(entry.account, NOTHING)
@@ -418,20 +425,6 @@ class _Audit:
         for fault in (self._spenders.fault(entry), self._filters.fault(entry)):
             if fault is not None:
                 self._fault(f"entry {entry.sequence} {fault}")
-
-    def _meaning(self, entry: Entry) -> None:
-        """Follow the life of accounts and keys."""
-        match entry.kind:
-            case "open" if _widens(entry):
-                pass  # `_balance` has followed it
-            case "open":
-                self._open(entry)
-            case "cap" if entry.spender:
-                self._cap_spender(entry)
-            case "bind" | "cap":
-                self._settle(entry)
-            case _:
-                self._of_key(entry)
 
     def _of_key(self, entry: Entry) -> None:
         at = (entry.account, entry.key)
@@ -507,7 +500,14 @@ class _Audit:
                 key.lease = False
             case "store" if not key.stored:
                 key.stored = True
-                self._stored(entry)
+                self._stores.add(entry.sequence)
+                payload_hash = self.books.payloads.get(entry.sequence)
+                if payload_hash is None:
+                    self._fault(f"the answer of entry {entry.sequence} is missing")
+                elif payload_hash != entry.payload_hash:
+                    self._fault(
+                        f"the answer of entry {entry.sequence} was edited: its hash does not match"
+                    )
                 if entry.note == BEGUN:
                     self.begun[key.charge] = entry.payload_hash
             case "hand" if key.stored and not key.handed:
@@ -517,14 +517,6 @@ class _Audit:
                     f"entry {entry.sequence} ({entry.kind}) does not follow from what happened to "
                     f"key {entry.key!r} before"
                 )
-
-    def _stored(self, entry: Entry) -> None:
-        self._stores.add(entry.sequence)
-        payload_hash = self.books.payloads.get(entry.sequence)
-        if payload_hash is None:
-            self._fault(f"the answer of entry {entry.sequence} is missing")
-        elif payload_hash != entry.payload_hash:
-            self._fault(f"the answer of entry {entry.sequence} was edited: its hash does not match")
 
 
 def _widens(entry: Entry) -> bool:

@@ -49,7 +49,6 @@ from sfumato.ledger.stream_record import StreamRecord
 # --- the book -------------------------------------------------------------------------------------
 
 BATCH = 500  # entries of the log that are read at a time
-SEED_BYTES = 32
 
 
 class Book:
@@ -668,7 +667,7 @@ class Book:
             event=event,
             place=place,
             fresh=fresh,
-            seed=random_bytes(SEED_BYTES) if seed is None else seed,
+            seed=random_bytes(32) if seed is None else seed,
             rule=rule,
         )
         payer = self._payer(request)
@@ -896,8 +895,6 @@ def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
 
 # --- opening --------------------------------------------------------------------------------------
 
-SERVERS = ("postgresql://", "postgres://")
-
 
 def open_ledger(
     where: str | Path | None,
@@ -978,4 +975,4 @@ def store_of(where: str | Path | None, *, create: bool, at_once: bool = True) ->
 
 
 def _is_server(where: str | Path | None) -> bool:
-    return isinstance(where, str) and where.startswith(SERVERS)
+    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))

@@ -185,9 +185,6 @@ OWN_LEASES = OwnLeases()
 
 # --- from the request to the answer ---------------------------------------------------------------
 
-FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
-LAST_PAUSE = 0.1
-PAUSE_GROWTH = 1.5
 OPEN_IT = "Name an account that exists, or open it: `sfumato ledger init`"
 
 
@@ -244,7 +241,7 @@ def attempt(payer: Payer, request: Request) -> Hold | Entry:
 
 def await_turn(payer: Payer, request: Request, lease: Entry, deadline: float) -> Hold:
     """Ask again, until the one who has the lease answers or gives up."""
-    pause = FIRST_PAUSE
+    pause = 0.005  # seconds before the second look for the other process's answer
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -254,7 +251,7 @@ def await_turn(payer: Payer, request: Request, lease: Entry, deadline: float) ->
                 "Wait for its answer, or ask again after that time",
             )
         time.sleep(min(pause, left))
-        pause = min(PAUSE_GROWTH * pause, LAST_PAUSE)
+        pause = min(1.5 * pause, 0.1)
         # Only reads, so that those who wait do not keep the one who works from writing.
         if payer.store.reading(partial(is_being_answered, entry=lease)):
             continue
@@ -516,7 +513,13 @@ def _go_on(
     # comes before the entry that takes the key over.
     if is_leased(rows, last):
         return Settled(past, None)
-    journal.require_own(first, payer.caller)
+    # They paid for a draw of their own.
+    if first.spender != payer.caller.name and (first.spender or not payer.caller.is_custodian):
+        raise refusals.of_key(
+            first,
+            f"{first.spender or 'the custodian'} paid for it, and has no answer yet",
+            "Let them ask again, or ask with fresh=True (command line: --fresh), which pays anew",
+        )
     _require_here(payer, named)
     _fix_binding(rows, request, payer)
     # What it may have cost an account, in the measures that the account may have had since.
@@ -569,7 +572,7 @@ def enter_answer(
     if not rows.has(first.account, first.key, "store"):
         names = rows.name_rows()
         if secrets is not None:
-            secrets.require_here(secrets.moved_to(names))
+            secrets.require_here(secrets.using(names)(lambda kept: kept.value(MOVED)))
         # Stored and handed out in one transaction, the answer entered before the hand: whatever
         # anybody saw, the ledger can show again.
         stored = journal.store_answer(rows, journal.follow(first, "store"), payload)

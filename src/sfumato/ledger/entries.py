@@ -513,8 +513,11 @@ class Step(NamedTuple):
 
 SPENDERS = ("spender", "own")
 EVENTS = ("event", "curve", "own_curve", "data_curve")
-HASHED = tuple(field.name for field in dataclasses.fields(Entry))
-FIELDS = tuple(name for name in HASHED if name not in ("hash", *SPENDERS, *EVENTS))
+FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Entry)
+    if field.name not in ("hash", *SPENDERS, *EVENTS)
+)
 # ASCII without blanks: one text for one list of fields, whatever the language of the machine.
 # `default` lets an edited file, which may hold anything, be hashed and reported, and not fail.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=repr).encode
@@ -577,12 +580,6 @@ def capping(data: str, rule: str, amount: Amount, terms: str = "") -> str:
 def capping_spender(rule: str, amount: Amount, terms: str = "") -> str:
     """The note of the entry that sets a spender's ceiling; the entry names the spender."""
     return _note(terms, rule=rule, ceiling=amount)
-
-
-def data_capped_by(entry: Entry) -> str:
-    """The data set whose ceiling an entry sets; "" where it sets none."""
-    is_of_data = entry.kind == "cap" and not entry.spender
-    return str(json.loads(entry.note)["data"]) if is_of_data else ""
 
 
 def terms_in(note: str) -> str:

@@ -328,16 +328,6 @@ def require_spender(
     return spender, curve if spender.terms else ()
 
 
-def require_own(first: Entry, caller: Caller) -> None:
-    """Refuse to answer a charge of another spender: they paid for a draw of their own."""
-    if first.spender != caller.name and (first.spender or not caller.is_custodian):
-        raise refusals.of_key(
-            first,
-            f"{first.spender or 'the custodian'} paid for it, and has no answer yet",
-            "Let them ask again, or ask with fresh=True (command line: --fresh), which pays anew",
-        )
-
-
 def name_spender(
     rows: PublicRows, account: Account, name: str, ceiling: Amount, terms: str, *, new: bool
 ) -> Spender:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sfumato.errors import LedgerError
 from sfumato.ledger import stream_record
 from sfumato.ledger.book import Book
-from sfumato.ledger.entries import OVER, Account, Entry, Spender, Step, data_capped_by
+from sfumato.ledger.entries import OVER, Account, Entry, Spender, Step
 from sfumato.ledger.store import MOVED, PublicRows, SecretRows, SecretStore, Store, StreamRow
 
 COPIED = "public rows copied"
@@ -170,7 +170,8 @@ def _copy_public(
         # Each beside its entry: what a later charge must keep to is there before it.
         if entry.kind == "bind" and entry.account in bindings:
             new.add_binding(entry.account, *bindings[entry.account])
-        data = data_capped_by(entry)
+        is_of_data = entry.kind == "cap" and not entry.spender
+        data = str(json.loads(entry.note)["data"]) if is_of_data else ""
         if data in ceilings:
             new.add_ceiling(data, *ceilings[data], ceiling_terms.get(data, ""))
     for sequence, payload in rows.answers():

@@ -6,6 +6,7 @@ The tables are in ``book.sql`` and ``secrets.sql``.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ from sfumato.ledger.store import (
     SecretStore,
     Store,
     StoreError,
+    StorePart,
     Verdict,
 )
 
@@ -46,11 +48,8 @@ from sfumato.ledger.store import (
 
 PLAIN = re.compile("[a-z_][a-z0-9_]*")
 """A word that needs no quotes, and holds no mark of a value."""
-NAME_QUESTION = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?, ?, ?)"
-NAMES_OF = "SELECT names_of(?, ?, ?)"
-SEED_OF = "SELECT seed_of(?, ?)"
+
 IS_OF_STATE = "SELECT is_of_state(?, ?, ?)"
-TAKE_STEP = "SELECT take_step(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class PostgresNameRows(SQLNameRows):
@@ -147,14 +146,14 @@ class PostgresGuard(SQLRows, Guard):
     """Calls the functions of ``guard.sql``, which alone may look at the secrets."""
 
     def name(self, request: Request, fresh: tuple[str, str]) -> Named:
-        words = list(request.words)
-        values = (request.key, words, *fresh, request.place, request.fresh)
-        (row,) = self._of_spender(NAME_QUESTION, request.account, *values)
+        values = (request.key, list(request.words), *fresh, request.place, request.fresh)
+        query = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?, ?, ?)"
+        (row,) = self._of_spender(query, request.account, *values)
         return Named(*cast("tuple[Verdict, str, str]", row))
 
     def keys(self, request: Request) -> list[str]:
-        words = list(request.words)
-        rows = self._of_spender(NAMES_OF, request.account, words, request.place)
+        names = (request.account, list(request.words), request.place)
+        rows = self._of_spender("SELECT names_of(?, ?, ?)", *names)
         return [str(key) for (key,) in rows]
 
     def _of_spender(self, query: str, account: str, *values: object) -> list[Row]:
@@ -173,7 +172,7 @@ class PostgresGuard(SQLRows, Guard):
                 ) from None
 
     def seed(self, charge: int, proposed: bytes) -> bytes | None:
-        row = self._one(SEED_OF, charge, proposed)
+        row = self._one("SELECT seed_of(?, ?)", charge, proposed)
         return None if row is None else cast("bytes | None", row[0])
 
     def note_state(self, charge: int, state: str) -> None:
@@ -203,7 +202,7 @@ class PostgresSecretRows(PostgresNameRows, SQLSecretRows):
         # What a refused step did is undone, and the transaction goes on.
         self._ask("SAVEPOINT step", ())
         try:
-            self._ask(TAKE_STEP, values)
+            self._ask("SELECT take_step(?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         except psycopg.IntegrityError:
             self._ask("ROLLBACK TO SAVEPOINT step", ())
             return False
@@ -218,6 +217,7 @@ class PostgresSecretRows(PostgresNameRows, SQLSecretRows):
 # --- the store ------------------------------------------------------------------------------------
 
 T = TypeVar("T")
+R = TypeVar("R")
 ROWS: Mapping[Role, type[PostgresPublicRows]] = {
     "custodian": PostgresPublicRows,
     "analyst": PostgresAnalystRows,
@@ -236,7 +236,30 @@ OPEN_TO = """
 """
 
 
-class PostgresStore(Store):
+class PostgresPart(StorePart[R]):
+    """One part of a ledger, in a schema of its own."""
+
+    database: Database
+
+    @abstractmethod
+    def given(self, action: Callable[[R], T]) -> Callable[[Ask], T]:
+        """The action, given the rows as this caller may use them."""
+
+    @property
+    def label(self) -> str:
+        return self.database.label
+
+    def reading(self, action: Callable[[R], T]) -> T:
+        return self.database.reading(self.given(action))
+
+    def writing(self, action: Callable[[R], T]) -> T:
+        return self.database.atomic(self.given(action))
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class PostgresStore(PostgresPart[PublicRows], Store):
     """A ledger in a PostgreSQL database, which many machines share.
 
     Parameters
@@ -263,10 +286,6 @@ class PostgresStore(Store):
     def __repr__(self) -> str:
         return f"PostgresStore({public_address(self._address)!r})"
 
-    @property
-    def label(self) -> str:
-        return self.database.label
-
     def caller(self, stated: str | None) -> Caller:
         """The role that logged in: the server knows it, whatever is stated."""
         if self._who is None:
@@ -290,14 +309,7 @@ class PostgresStore(Store):
             )
         return who
 
-    def reading(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.reading(self._given(action))
-
-    def writing(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.atomic(self._given(action))
-
-    def _given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
-        """The action, given the rows as this caller may use them."""
+    def given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
         kind = ROWS[self.caller(None).role]
         secrets = f"{self._schema}{SECRETS.suffix}"
         return lambda ask: action(kind(ask, self.database.reached, secrets))
@@ -326,28 +338,15 @@ class PostgresStore(Store):
     def require_private(self) -> None:
         """Nothing to refuse: its secrets are used only while they are open to their owner alone."""
 
-    def close(self) -> None:
-        self.database.close()
 
-
-class PostgresSecretStore(SecretStore):
+class PostgresSecretStore(PostgresPart[SecretRows], SecretStore):
     """The secrets of a ledger, in a schema that only its owner may read."""
 
     def __init__(self, address: str, schema: str, *, create: bool) -> None:
         # Secrets are opened when they are needed, by a ledger that has reached the server.
         self.database = Database(address, schema, kind=SECRETS, create=create, was_reached=True)
 
-    @property
-    def label(self) -> str:
-        return self.database.label
-
-    def reading(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.reading(self._given(action))
-
-    def writing(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.atomic(self._given(action))
-
-    def _given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
+    def given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
         return lambda ask: action(PostgresSecretRows(ask, self.database.reached))
 
     def require_owner_only(self) -> None:
@@ -369,6 +368,3 @@ class PostgresSecretStore(SecretStore):
         """
         with suppress(StoreError):
             self.database.apart(lambda ask: ask("VACUUM (FULL) streams, tallies", ()))
-
-    def close(self) -> None:
-        self.database.close()

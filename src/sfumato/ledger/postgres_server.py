@@ -230,36 +230,36 @@ OBJECTS = """
 """
 
 
+TABLES = resources.files("sfumato.ledger") / "tables" / "postgres"
+
+
 @cache
 def script(kind: SchemaKind, version: int = 0) -> str:
     """The statements that make an empty schema, or one of an older version, one of a kind."""
-    folder = resources.files("sfumato.ledger") / "tables" / "postgres"
     names = kind.later[version] if version else kind.scripts
-    texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
-    return "\n".join(texts)
+    return "\n".join(TABLES.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 @cache
 def expected_objects(kind: SchemaKind) -> frozenset[str]:
     """The lines of ``OBJECTS`` for a schema that nobody has touched."""
-    folder = resources.files("sfumato.ledger") / "tables" / "postgres"
     name = kind.scripts[0].replace(".sql", ".objects")
-    return frozenset(folder.joinpath(name).read_text(encoding="utf-8").splitlines())
+    return frozenset(TABLES.joinpath(name).read_text(encoding="utf-8").splitlines())
 
 
 def objects(ask: Ask) -> frozenset[str]:
     """The lines of ``OBJECTS`` for the schema in use."""
     (schema,) = next(iter(ask("SELECT quote_ident(current_schema())", ())))
-    lines: Iterable[object] = (line for (line,) in ask(OBJECTS, ()))
-    return frozenset(str(line).replace(f"{schema}.", "") for line in lines)
+    return frozenset(str(line).replace(f"{schema}.", "") for (line,) in ask(OBJECTS, ()))
 
 
 def differences(ask: Ask, kind: SchemaKind) -> list[str]:
     """Tables, constraints, triggers and functions that are not what this version creates."""
     changed = expected_objects(kind) ^ objects(ask)
-    edited = "was dropped, replaced or added to the ledger's tables and rules"
-    named = sorted({" ".join(line.split()[:3]) for line in changed})
-    return [f"{name!r} {edited}" for name in named]
+    return [
+        f"{name!r} was dropped, replaced or added to the ledger's tables and rules"
+        for name in sorted({" ".join(line.split()[:3]) for line in changed})
+    ]
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -304,9 +304,6 @@ UNKNOWN = ("the server refused", "Read the server's log")
 
 LOST = ("08", "57P")
 """Codes of a connection that is gone."""
-
-CLASHES = ("40001", "40P01")
-"""Codes of a transaction that another one got in the way of: it may be tried again."""
 
 
 def meaning_of(error: psycopg.Error) -> tuple[str, str]:
@@ -365,10 +362,6 @@ def driver() -> ModuleType:
 
 # --- statements -----------------------------------------------------------------------------------
 
-FINDS = "SELECT"
-WRITES = ("INSERT INTO", "DELETE FROM")
-"""How a statement begins whose next word is the only table that it changes of those looked at."""
-
 
 class Statements:
     """The statements of one transaction of a connection; an `Ask`.
@@ -396,7 +389,7 @@ class Statements:
 
     def __call__(self, query: str, values: tuple[object, ...]) -> Iterable[Row]:
         """Run a statement with the values of its question marks: the rows that it finds."""
-        if query.lstrip().startswith(FINDS):
+        if query.lstrip().startswith("SELECT"):
             for known, of, rows in self._foreseen:
                 if known == query and of == values:
                     return rows
@@ -422,7 +415,8 @@ class Statements:
         words = query.split(maxsplit=3)
         table = words[2] if len(words) > 2 else ""
         # Every text holds "": of a statement that names no table, all is dropped.
-        if " ".join(words[:2]) not in WRITES:
+        # The next word is the only table that these change of those looked at.
+        if words[:2] not in (["INSERT", "INTO"], ["DELETE", "FROM"]):
             self._foreseen = []
         self._foreseen = [foreseen for foreseen in self._foreseen if table not in foreseen[0]]
 
@@ -542,15 +536,10 @@ FACTS = """
            current_setting('server_encoding'), current_setting('synchronous_commit'),
            pg_is_in_recovery()
 """
-WEAK = ("off", "local")
-"""Settings of synchronous_commit under which a charge that was told of may be lost."""
+
 
 _ABANDONED: list[object] = []
 """Connections of a parent process. Closing one here would end it there."""
-
-
-BEHIND = "it lacks what this process saw in it: an older copy was put back, or a copy that lagged"
-RESTORE = "Restore the latest copy, with its secrets, before anybody publishes"
 
 
 class Lost(Exception):
@@ -645,7 +634,8 @@ class Database:
                 )
             except psycopg.Error as error:
                 failure = StoreError(self.label, *meaning_of(error))
-                if error.sqlstate not in CLASHES:
+                # With these codes, another transaction got in the way: it may be tried again.
+                if error.sqlstate not in ("40001", "40P01"):
                     self._drop()
                     raise failure from None
             if time.monotonic() > until:
@@ -722,11 +712,7 @@ class Database:
             try:
                 db = self._ready()
                 if not self._is_under_way(db, number):
-                    # The status of its number would not do: somebody else may have that number by
-                    # now. So what it wrote is looked for. What is no fact, such as the name of a
-                    # question, may be written a second time.
-                    written = self.reached.written
-                    return bool(written) and written.stand(asking(db))
+                    return self._stands(db)
             except (psycopg.Error, Lost):
                 self._drop()
             time.sleep(LONGEST_PAUSE)
@@ -746,6 +732,15 @@ class Database:
             # again; until then, it lies in the future.
             return False
         return status == "in progress"
+
+    def _stands(self, db: Connection) -> bool:
+        """Whether what the last transaction wrote is there.
+
+        The status of its number would not do: somebody else may have that number by now. What is
+        no fact, such as the name of a question, may be written a second time.
+        """
+        written = self.reached.written
+        return bool(written) and written.stand(asking(db))
 
     # --- the connection ---------------------------------------------------------------------------
 
@@ -769,17 +764,15 @@ class Database:
             db.execute(plain(f"{SETTINGS}; SET lock_timeout = '{PATIENCE:.0f}s'"))
             facts = _only(db, FACTS)
             db.execute(quoted("SET search_path = {}", self.schema))
-            if facts[3] in WEAK:
+            # Under these settings a charge that was told of may be lost.
+            if facts[3] in ("off", "local"):
                 db.execute("SET synchronous_commit = on")
             self._require_safe(facts)
-        except psycopg.Error as error:
-            cut = self._is_cut(db, error)
+        except BaseException as error:
+            cut = isinstance(error, psycopg.Error) and self._is_cut(db, error)
             db.close()
             if cut:
                 raise Lost from None
-            raise
-        except BaseException:
-            db.close()
             raise
         return db
 
@@ -809,7 +802,12 @@ class Database:
                 raise Lost from None
             raise
         if not stands:
-            raise LedgerError(self.label, BEHIND, RESTORE)
+            raise LedgerError(
+                self.label,
+                "it lacks what this process saw in it: an older copy was put back, or a copy that "
+                "lagged",
+                "Restore the latest copy, with its secrets, before anybody publishes",
+            )
 
     def _require_safe(self, facts: Row) -> None:
         """Refuse a server that may lose what it committed, or that only follows another."""

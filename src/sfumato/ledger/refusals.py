@@ -31,31 +31,23 @@ def differs(account: Account, rule: str, total: Amount | None, terms: str = "") 
     has = f"its budget is {written(account.rule, account.total)}"
     to_use = "to use that account"
     if total is not None and rule != account.rule:
-        counted = _counted(account.rule)
+        parts = WRITTEN.get(account.rule)
+        counted = f"by rule {account.rule!r}"
+        if parts is not None:
+            counted = " and ".join(name for name, _ in parts)
         has = f"counts {counted}: {has}"
         to_use = f"and give {counted} {to_use}"
+    elif account.by_curves and terms != account.terms:
+        has = f"{has}, with another composition: by curves, fixed at its opening"
+    elif account.terms and terms != account.terms:
+        has = f"{has}, with another target to be widened to, fixed at its opening"
     elif terms != account.terms:
-        has = f"{has}, with {_composed(account)}"
+        has = f"{has}, with another composition: by sums"
     return UsageError(
         f"account {account.name!r} with {request}",
         f"it exists, and {has}",
         f"Leave the budget out {to_use}, or choose another name (command line: --account NAME)",
     )
-
-
-def _composed(account: Account) -> str:
-    """Return how an account composes, as in "another composition: by sums"."""
-    if account.by_curves:
-        return "another composition: by curves, fixed at its opening"
-    if account.terms:
-        return "another target to be widened to, fixed at its opening"
-    return "another composition: by sums"
-
-
-def _counted(rule: str) -> str:
-    """Return what an account of a rule counts, as in "epsilon and delta"."""
-    parts = WRITTEN.get(rule)
-    return f"by rule {rule!r}" if parts is None else " and ".join(name for name, _ in parts)
 
 
 def exceeded(account: Account, cost: Amount, event: str = "") -> BudgetExceeded:
@@ -97,33 +89,27 @@ def _over(
     """
     rho = Event.read(event).rho_units if event else 0
     left = composition.left(state)
+    most = written(composition.rule, composition.total)
+    # By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
+    if not isinstance(composition, Curves):
+        of = f"{limit[0]} of " if limit[0] else ""
+        stands = f"{written(composition.rule, left)} is left of {of}{most}"
+    elif cost[1] > left[1]:
+        _, _, delta = written("approx", left).partition(", ")
+        stands = f"by curves {delta} is left for answers that have a delta"
+    else:
+        stands = f"by curves the largest that fits is {written('pure', (left[0], 0))}"
+    if isinstance(composition, Curves):
+        stands = f"{stands}; {limit[0] or 'the total'} is {most}"
     return BudgetExceeded(
         f"a charge of {charge_in_words(composition.rule, cost, rho)} {whose}",
-        f"{_said_left(composition, left, cost, limit[0])}{limit[1]}",
+        f"{stands}{limit[1]}",
         remedy,
         # By curves an answer in rho costs neither epsilon nor delta.
         requested=cost if any(cost) else (rho, 0),
         remaining=left,
         account=account,
     )
-
-
-def _said_left(composition: Composition, left: Amount, cost: Amount, limit: str) -> str:
-    """What is left of a filter, and so stands in the way of a cost.
-
-    By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
-    """
-    rule = composition.rule
-    most = written(rule, composition.total)
-    if not isinstance(composition, Curves):
-        of = f"{limit} of " if limit else ""
-        return f"{written(rule, left)} is left of {of}{most}"
-    if cost[1] > left[1]:
-        _, _, delta = written("approx", left).partition(", ")
-        fits = f"{delta} is left for answers that have a delta"
-    else:
-        fits = f"the largest that fits is {written('pure', (left[0], 0))}"
-    return f"by curves {fits}; {limit or 'the total'} is {most}"
 
 
 def conflict(first: Entry) -> UsageError:

@@ -30,9 +30,6 @@ from sfumato.ledger.store import (
 )
 
 T = TypeVar("T")
-KEY_BYTES = 16
-DIGEST_BYTES = 32
-SECRET_BYTES = 32
 
 
 class Known(NamedTuple):
@@ -158,10 +155,6 @@ class Secrets:
 
         self.store.wiping(wipe)
 
-    def moved_to(self, rows: NameRows | None = None) -> bytes | None:
-        """Where the ledger was moved to, if it was; ``rows`` as for `name`."""
-        return self.using(rows)(lambda names: names.value(MOVED))
-
     def require_here(self, where: bytes | None) -> None:
         """Refuse to pay from a ledger that was moved somewhere."""
         require_here(where, self.store.label)
@@ -210,7 +203,7 @@ class Secrets:
 
 def fresh_name(key: str | None) -> tuple[str, str]:
     """The key and digest of no question yet; both random, but for a key that is given."""
-    return key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES)
+    return key or secrets.token_hex(16), secrets.token_hex(32)
 
 
 def known(
@@ -272,7 +265,7 @@ def _settle(rows: SecretRows, identity: str) -> None:
     # Both or none: an identity without a secret would look like secrets that were emptied.
     if rows.value("identity") is None:
         rows.add_value("identity", identity.encode())
-        rows.add_value("secret", secrets.token_bytes(SECRET_BYTES))
+        rows.add_value("secret", secrets.token_bytes(32))
 
 
 def opened(store: Store) -> Secrets:

@@ -54,7 +54,7 @@ Columns: TypeAlias = tuple[
 ]  # fmt: skip
 SPENDER_COLUMNS = "spender, own_first, own_second"
 SpenderColumns: TypeAlias = tuple[str, int, int]
-EventColumns: TypeAlias = tuple[str, StoredCurve, StoredCurve, StoredCurve]
+
 EVENT_COLUMNS = "event, curve, own_curve, data_curve"
 TIP = """
     SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0)
@@ -78,7 +78,7 @@ ACCOUNTS_BY_CURVES = f"""
     LEFT JOIN entries c ON c.sequence =
       (SELECT max(sequence) FROM entries WHERE account = a.name AND event <> '')
 """
-NOBODY: SpenderColumns = ("", 0, 0)
+
 ALL = 2**62
 """More rows than a table can have."""
 
@@ -137,9 +137,9 @@ def entry_of(columns: Row) -> Entry:
     spent = (c[10], c[11])
     entry = Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, *c[12:16])
     spender = cast("SpenderColumns | tuple[()]", columns[16:19])
-    if spender and spender != NOBODY:
+    if spender and spender != ("", 0, 0):
         entry = replace(entry, spender=spender[0], own=spender[1:])
-    event = cast("EventColumns | tuple[()]", columns[19:])
+    event = cast("tuple[str, StoredCurve, StoredCurve, StoredCurve] | tuple[()]", columns[19:])
     if event and event[0]:
         entry = replace(
             entry,
@@ -392,12 +392,12 @@ def _account(columns: Row) -> Account:
 
 # --- secret rows ----------------------------------------------------------------------------------
 
-POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
+
 STREAMS = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams"
 STEPS = "SELECT step, event, output, hash FROM steps WHERE stream = ?"
 VALUE = "SELECT value FROM {}about WHERE name = ?"
 NAMES = "SELECT key, tag, digest, place FROM {}requests WHERE account = ?"
-OF_PLACE = "SELECT key FROM {}requests WHERE account = ? AND place = ? ORDER BY key"
+
 SEED = "SELECT seed FROM {}seeds WHERE account = ? AND key = ?"
 KEEP_SEED = "INSERT INTO {}seeds (account, key, seed) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 FORGET = "DELETE FROM {}requests WHERE account = ? AND tag = ? AND derived AND key <> ?"
@@ -441,7 +441,10 @@ class SQLNameRows(SQLRows, NameRows):
         self._ask(KEEP.format(self.schema), (account, *name, derived))
 
     def keys_of_place(self, account: str, place: bytes) -> list[str]:
-        return list(map(itemgetter(0), self._ask(OF_PLACE.format(self.schema), (account, place))))
+        query = (
+            f"SELECT key FROM {self.schema}requests WHERE account = ? AND place = ? ORDER BY key"
+        )
+        return list(map(itemgetter(0), self._ask(query, (account, place))))
 
     def seed(self, account: str, key: str) -> bytes | None:
         return self._made(_bytes, SEED.format(self.schema), account, key)
@@ -512,7 +515,8 @@ class SQLSecretRows(SQLNameRows, SecretRows):
         self._ask(query, (row.number, row.spec, row.secret, *row.at))
 
     def position(self, stream: int) -> Position | None:
-        return self._made(Position._make, POSITION, stream)
+        query = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
+        return self._made(Position._make, query, stream)
 
     def step_of(self, stream: int, event: str) -> Step | None:
         return self._made(Step._make, f"{STEPS} AND event = ? AND event <> ''", stream, event)

@@ -154,8 +154,10 @@ def differences(db: sqlite3.Connection, kind: FileKind) -> list[str]:
     objects = dict(db.execute(OBJECTS).fetchall())
     known = expected.keys() | objects.keys()
     names = sorted(name for name in known if expected.get(name) != objects.get(name))
-    edited = "was dropped, replaced or added to the ledger's tables and rules"
-    return [f"{name!r} {edited}" for name in names]
+    return [
+        f"{name!r} was dropped, replaced or added to the ledger's tables and rules"
+        for name in names
+    ]
 
 
 def damage(db: sqlite3.Connection) -> list[str]:
@@ -214,11 +216,6 @@ def primary_code(error: sqlite3.Error) -> int:
     """The primary result code of an error, or -1."""
     number = getattr(error, "sqlite_errorcode", None)
     return -1 if number is None else number & 0xFF
-
-
-def error_name(error: sqlite3.Error) -> str:
-    """The name of an error's result code."""
-    return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
 # --- turns ----------------------------------------------------------------------------------------
@@ -353,7 +350,7 @@ class Database:
     ) -> None:
         self.kind = kind
         self._may_create = create
-        self._is_made = True
+        self.is_made = True
         self.number = next(_NUMBERS)
         self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
         whose = "in memory" if self.path is None else repr(str(where))
@@ -365,11 +362,6 @@ class Database:
         with OPENING:
             self._connect(writes=at_once)
             _LIVE.add(self)
-
-    @property
-    def is_made(self) -> bool:
-        """Whether there is a file, or a database in memory."""
-        return self._is_made
 
     # --- transactions, each to be run alone -------------------------------------------------------
 
@@ -405,7 +397,8 @@ class Database:
 
     def _failure(self, error: sqlite3.Error) -> StoreError:
         obstacle, remedy = MEANING.get(primary_code(error), UNKNOWN)
-        return StoreError(self.label, f"{obstacle} ({error_name(error)})", remedy)
+        name = getattr(error, "sqlite_errorname", type(error).__name__)
+        return StoreError(self.label, f"{obstacle} ({name})", remedy)
 
     # --- the connection ---------------------------------------------------------------------------
 
@@ -413,11 +406,11 @@ class Database:
         """The connection, after a check that it is this process's, to the same file as before."""
         if self._pid != os.getpid() and (self.path is None or self._connection is not None):
             raise LedgerError(self.label, FORKED, ONCE_EACH)
-        if self.path is not None and not self._is_made and (writes or os.path.lexists(self.path)):
+        if self.path is not None and not self.is_made and (writes or os.path.lexists(self.path)):
             self._drop()
         if self._connection is None:
             self._connect(writes=writes)
-        elif self._is_made:
+        elif self.is_made:
             self._checked_identity()
         assert self._connection is not None
         self._end_interrupted(self._connection)
@@ -460,7 +453,7 @@ class Database:
 
     def open_to_others(self) -> bool:
         """Whether anyone but its owner may read or write the file."""
-        if self.path is None or not self._is_made or os.name != "posix":
+        if self.path is None or not self.is_made or os.name != "posix":
             return False
         return bool(os.stat(self.path).st_mode & OTHERS)
 
@@ -502,8 +495,8 @@ class Database:
             self._require_creatable()
             if writes:
                 self._create()
-        self._is_made = is_there or writes
-        is_file = self.path is not None and self._is_made
+        self.is_made = is_there or writes
+        is_file = self.path is not None and self.is_made
         try:
             return sqlite3.connect(
                 f"file:{quote(str(self.path))}?mode=rw" if is_file else ":memory:",
@@ -560,7 +553,7 @@ class Database:
             connection.rollback()
         for pragma in (*PRAGMAS, *self.kind.pragmas):
             connection.execute(f"PRAGMA {pragma}")
-        if self.path is not None and self._is_made:
+        if self.path is not None and self.is_made:
             mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             if mode != "wal":
                 raise LedgerError(

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -107,7 +108,6 @@ class NameRows(ABC):
 # --- requests -------------------------------------------------------------------------------------
 
 LONGEST_TEXT = 4096  # bytes
-LONGEST_LEASE = 366 * 86400.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Request:
         if self.place is not None:
             require_text("place", self.place)
         require_amount("cost", self.cost)
-        if not 0 <= self.lease <= LONGEST_LEASE:
+        if not 0 <= self.lease <= 366 * 86400.0:
             raise UsageError(
                 f"lease={self.lease!r}",
                 "a lease lasts from 0 seconds to a year",
@@ -163,12 +163,9 @@ class Request:
 def require_text(name: str, value: object, *, empty: bool = False) -> None:
     """Refuse a value that is not text which every store can keep."""
     if isinstance(value, str) and "\0" not in value and (value or empty):
-        try:
-            fits = len(value.encode()) <= LONGEST_TEXT
-        except UnicodeEncodeError:
-            fits = False
-        if fits:
-            return
+        with suppress(UnicodeEncodeError):
+            if len(value.encode()) <= LONGEST_TEXT:
+                return
     obstacle = f"it must be text of at most {LONGEST_TEXT} bytes"
     if value == "":
         raise UsageError(

@@ -100,13 +100,11 @@ class PublisherAccount:
         account_now = self.now
         self.ledger.fits(account_now, self.binding)
         self._counts_as(account_now)
-        if most is not None:
-            self._cap(most)
-
-    def _cap(self, most: CentralMeasure) -> None:
-        """State a ceiling of the data set with every charge; of an open account at once."""
+        if most is None:
+            return
         if rule_of(most) != self.rule:
             raise _other_measure(most, self.rule)
+        # Every charge states it; of an open account it is fixed at once.
         self.binding = replace(self.binding, ceiling=total_of(most), terms=stated_terms(most))
         if self.is_open:
             self.ledger.cap(self.name, self.binding)
@@ -183,7 +181,14 @@ class PublisherAccount:
         if self.is_open:
             return
         for other, known in self.ledger.paid_beside(self.name, self.binding):
-            _warn_of_another(self.ledger, other, known)
+            warn_once(
+                f"A new account in {self.ledger.label}. Another ledger, {other!r}, is in the same "
+                f"folder: account {known.name!r} there protects {known.protects}, and spent "
+                f"{spent_in_words(known)}. If these are the same persons, what they risk adds up; "
+                f"to go on with that ledger, name it (command line: --ledger {other}).",
+                # Four levels up is whoever asked for the release.
+                stacklevel=4,
+            )
         new = self.now
         self.ledger.open_account(self.name, new.rule, new.total, new.terms, first_charge=money)
         if self.binding.ceiling is not None:
@@ -227,8 +232,7 @@ class PublisherAccount:
         """Say how many answers that draw an event the account, which is by curves, can pay now."""
         account = self.now
         number = account.composition.remaining_answers(account.state, event.money, event)
-        beside = account.beside_sums(event)
-        return f"account {self.name!r} can pay {number:,} such answers{beside}"
+        return f"account {self.name!r} can pay {number:,} such answers{account.beside_sums(event)}"
 
     @contextmanager
     def refusing_in_measure(self, money: Money, event: Event | None) -> Iterator[None]:
@@ -278,18 +282,6 @@ def _other_measure(most: CentralMeasure, rule: str) -> UsageError:
         f"a ceiling of {most}",
         f"the account counts {KINDS[rule]}",
         "Write the ceiling as the budget is written",
-    )
-
-
-def _warn_of_another(ledger: Ledger, other: str, account: Account) -> None:
-    """Say once that another ledger in the folder has paid for the same data."""
-    warn_once(
-        f"A new account in {ledger.label}. Another ledger, {other!r}, is in the same folder: "
-        f"account {account.name!r} there protects {account.protects}, and spent "
-        f"{spent_in_words(account)}. If these are the same persons, what they risk adds up; to go "
-        f"on with that ledger, name it (command line: --ledger {other}).",
-        # Five levels up is whoever asked for the release.
-        stacklevel=5,
     )
 
 

@@ -173,8 +173,15 @@ class LeftOut:
             # The share of rows that a limit on rows keeps is another one beside limits by cell.
             is_alone = name != "rows_per_person" or not unit.by_cell
             about = [release for release in known if is_alone and _is_about(release, name, cells)]
-            if about:
-                yield name, _quoted(about[-1], limit)
+            if not about:
+                continue
+            sentence = about[-1].sentence(limit)
+            receipt = about[-1].receipt
+            if sentence and receipt is not None:
+                # It comes from another charge.
+                paid = f"(entry {receipt.entry} of the ledger, {receipt.time[:10]})"
+                sentence = f"{sentence[:-1]} {paid}."
+            yield name, sentence
 
     def _stored(self, label: str) -> list[PersonsRelease]:
         """Return stored answers about persons of this state of the data, in order of storing."""
@@ -215,17 +222,7 @@ def _is_about(release: PersonsRelease, limit: str, cells: Lattice | None) -> boo
     return set(release.spread.cells(domain).axes) == set(cells.axes)
 
 
-def _quoted(release: PersonsRelease, limit: int) -> str:
-    """Return the sentence; with the charge that it comes from, if that is another one."""
-    sentence = release.sentence(limit)
-    receipt = release.receipt
-    if not sentence or receipt is None:
-        return sentence
-    return f"{sentence[:-1]} (entry {receipt.entry} of the ledger, {receipt.time[:10]})."
-
-
 def _promising(answer: R, **changes: object) -> R:
-    """Return an answer whose guarantee has other fields."""
     guarantee = msgspec.structs.replace(answer.guarantee, **changes)
     return msgspec.structs.replace(answer, guarantee=guarantee)
 
@@ -315,7 +312,11 @@ class Answering:
         try:
             # All counts see one state of the data, where the engine can hold one.
             with self.counting.lock, snapshot(self._source):
-                noise = self._begin(planned, hold)
+                draws = Draws.of(hold.seed)
+                noise = of_charge(draws.key, planned.noise)
+                # Bits that a test has put in force choose the rows, too.
+                rows = None if noise is planned.noise else draws.rows
+                self.counting.begin(planned.label, planned.noise, rows)
                 counted = self.counting.counts(planned.needs, progress)
                 answers = self._answers(planned, hold, counted, noise)
             encoded = to_bytes(answers)
@@ -341,15 +342,6 @@ class Answering:
             "Please report this line; it holds no data."
         )
 
-    def _begin(self, planned: PlannedRelease, hold: Hold) -> Bits:
-        """Begin to count under the seed of a charge; return what the answers draw from."""
-        draws = Draws.of(hold.seed)
-        noise = of_charge(draws.key, planned.noise)
-        # Bits that a test has put in force choose the rows, too.
-        is_of_charge = noise is not planned.noise
-        self.counting.begin(planned.label, planned.noise, draws.rows if is_of_charge else None)
-        return noise
-
     def replayed_answers(
         self, planned: PlannedRelease, hold: Hold, *, as_of: bool = False
     ) -> list[Release]:
@@ -368,20 +360,16 @@ class Answering:
         else:
             self._left_out.note(hold.entry, releases, planned.label)
         shown = []
+        called = self._source.unit.person_called
         rows = zip(releases, planned.plan.questions, planned.captions, strict=True)
         for stored, question, captions in rows:
-            release = self._called(_captioned(stored.arranged(question.layout), captions))
+            release = _captioned(stored.arranged(question.layout), captions)
+            if called not in (msgspec.UNSET, release.guarantee.unit.person_called):
+                release = with_person_called(release, called)
             # A signature covers the words, too, and the order.
             is_as_stored = release is stored and not as_of
             shown.append(stored if is_as_stored else signed(release, self._account.ledger))
         return shown
-
-    def _called(self, answer: R) -> R:
-        """Return an answer that calls persons as the source does, if that says how."""
-        called = self._source.unit.person_called
-        if called in (msgspec.UNSET, answer.guarantee.unit.person_called):
-            return answer
-        return with_person_called(answer, called)
 
     def _answers(
         self, planned: PlannedRelease, hold: Hold, counted: Sequence[Counts], noise: Bits
@@ -434,7 +422,6 @@ class Answering:
 
 
 def _is_ours(question: AnyQuestion) -> bool:
-    """Tell whether a question is one of the library's own."""
     return type(question).__module__.startswith("sfumato.")
 
 
@@ -448,11 +435,9 @@ def _captioned(answer: Release, captions: Captions | None) -> Release:
 def read_stored(hold: Hold, questions: Sequence[AnyQuestion]) -> list[Release]:
     """Decode a stored answer to some questions, which another version may have written."""
     try:
-        releases = stored_releases(hold.stored or b"[]", questions)
+        return stored_releases(hold.stored or b"[]", questions)
     except UNREADABLE:
-        pass
-    else:
-        return releases
+        pass  # raised outside the except block: what that error quotes stays here
     raise LedgerError(
         f"the answer stored under entry {hold.entry.sequence}",
         "this version cannot read it",
@@ -561,18 +546,9 @@ def _cost_asked(planned: PlannedRelease) -> object:
     What was asked, and not what was picked: a version that picks better still finds the answer that
     was paid for.
     """
-    is_picked = planned.choice is not None and planned.costs != _stated_parts(planned)
-    return _picking(planned) if is_picked else planned.costs
-
-
-def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
-    """Divide the cost as where nothing is picked; None without a cost."""
-    stated = planned.stated
-    return None if isinstance(stated, Kind) else planned.plan.costs(stated)
-
-
-def _picking(planned: PlannedRelease) -> object:
-    """Return the cost of a plan as it was asked for, with all that decides what is picked."""
+    if planned.choice is None or planned.costs == _stated_parts(planned):
+        return planned.costs
+    # The cost of the plan, with all that decides what is picked.
     stated = planned.stated
     cost: dict[str, object] = {"cost": stated, "delta": Fraction(0)}
     if isinstance(stated, Kind):
@@ -580,6 +556,12 @@ def _picking(planned: PlannedRelease) -> object:
     plan = planned.plan
     options = (plan.shares, plan.accuracy, plan.weights, plan.minimise, plan.noise, plan.rows)
     return "picked", cost, [None if option is UNSET else option for option in options]
+
+
+def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
+    """Divide the cost as where nothing is picked; None without a cost."""
+    stated = planned.stated
+    return None if isinstance(stated, Kind) else planned.plan.costs(stated)
 
 
 def stream_hash(

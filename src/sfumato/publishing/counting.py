@@ -112,13 +112,6 @@ class Draws(NamedTuple):
         return cls(key, RowChoice(seed[KEY : 2 * KEY], axes))
 
 
-class _Counted(NamedTuple):
-    """What the cubes at hand were counted from, and the noise that answers from them get."""
-
-    label: str
-    noise: Bits
-
-
 class Counting:
     """Counts a source in as few scans as its questions allow.
 
@@ -142,7 +135,9 @@ class Counting:
         self.lock = threading.RLock()
         self.queries = 0
         self._cubes: list[_CachedCube] = []
-        self._counted: _Counted | None = None
+        # What the cubes at hand were counted from, and the noise that answers from them get.
+        self._label: str | None = None
+        self._noise: Bits | None = None
         self._row_choice_key = b""
         self._row_choice: RowChoice | None = None
 
@@ -159,8 +154,7 @@ class Counting:
 
     def _keeps(self, label: str, noise: Bits) -> bool:
         """Tell whether the cubes at hand are counts of the same data, for the same noise."""
-        before = self._counted
-        same = before is not None and before.label == label and before.noise is noise
+        same = self._label == label and self._noise is noise
         return same and not self._source.in_memory
 
     def begin(self, label: str, noise: Bits, choice: RowChoice | None = None) -> None:
@@ -186,7 +180,8 @@ class Counting:
         # never be guessed, so a new one stands before any count can be made under it.
         self._row_choice_key = fresh_key() if choice is None else choice.key
         self._cubes = []
-        self._counted = _Counted(label, noise)
+        self._label = label
+        self._noise = noise
 
     def counts(self, needs: list[Needs], progress: Progress | None) -> list[Counts]:
         """What each question of a plan may ask of the data.
@@ -220,7 +215,7 @@ class Counting:
     def _recounted(
         self, needs: Needs, choice: ChosenBy, progress: Progress | None, lattice: Lattice
     ) -> Cube:
-        """Count the same rows on another lattice."""
+
         finer = msgspec.structs.replace(needs, lattice=lattice)
         return self._cubes_of([finer], choice, progress)[0]
 
@@ -240,10 +235,18 @@ class Counting:
     def _cubes_of(
         self, needs: list[Needs], choice: ChosenBy, progress: Progress | None
     ) -> list[Cube]:
-        """Count each need under one choice of each person's rows."""
+
         counted = [_without_numbers(need) for need in needs]
         missing = [need for need in dict.fromkeys(counted) if self._cached(need, choice) is None]
-        needed = self._finest(missing)
+        shared = [need.lattice for need in missing if self._is_shared(need)]
+        # Without the lattices that another one refines: cubes on these follow from those on others.
+        needed = [
+            need
+            for need in missing
+            if need.lattice not in shared
+            or not self._is_shared(need)
+            or not any(other != need.lattice and other.refines(need.lattice) for other in shared)
+        ]
         if needed:
             self.queries += 1
             cubes = count(self._source, needed, progress, key=self._row_choice_key, choice=choice)
@@ -256,8 +259,8 @@ class Counting:
 
     def _require_unchanged(self) -> None:
         """Read the label again after a scan: the file may have been written to meanwhile."""
-        if self._counted is None or self._counted.label != self._source.label:
-            self._counted = None
+        if self._label != self._source.label:
+            self._label = None
             raise DataError(
                 self._source.title,
                 "it was changed while it was read",
@@ -285,20 +288,6 @@ class Counting:
             if both_shared and cached.cube.serves(needs.lattice):
                 return cached.cube.on(needs.lattice)
         return None
-
-    def _finest(self, needs: list[Needs]) -> list[Needs]:
-        """Return what is to be counted, without the lattices that another one refines.
-
-        Cubes on these follow from those on the others.
-        """
-        shared = [need.lattice for need in needs if self._is_shared(need)]
-        return [
-            need
-            for need in needs
-            if need.lattice not in shared
-            or not self._is_shared(need)
-            or not any(other != need.lattice and other.refines(need.lattice) for other in shared)
-        ]
 
 
 def _without_numbers(needs: Needs) -> Needs:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
 from sfumato.answers import LONGEST, AnyQuestion, Kind, Needs, Question, Within
@@ -284,6 +284,8 @@ def family_of(
         bins |= _given(by_axis(histogram.bins, intervals))
         width |= _given(widths_by_axis(histogram.width, intervals))
         names |= histogram.label_names or {}
+    headings = [histogram.heading or "" for histogram in histograms]
+    joined = "; ".join(dict.fromkeys(headings))
     # The same axis may be given bins in one histogram and a width in another.
     widths_alone = {name: size for name, size in width.items() if name not in bins}
     return tables.Tables(
@@ -291,7 +293,8 @@ def family_of(
         bins=bins or None,
         width=widths_alone or None,
         weights=None if len(set(weights)) == 1 else list(weights),
-        heading=_heading(histograms),
+        # None unless each has one, or they are too long.
+        heading=joined if all(headings) and len(joined) <= LONGEST else UNSET,
         measured_in=_units(histograms, domain) or UNSET,
         label_names=names or UNSET,
     )
@@ -317,13 +320,13 @@ def _require_common_bins(histograms: Sequence[Histogram], domain: Domain) -> Non
 
 
 def _intervals(histogram: Histogram, domain: Domain) -> list[str]:
-    """Return the names of a histogram's Interval axes."""
+
     intervals = domain.of_kind(Interval)
     return [name for name in domain.select(histogram.axes) if name in intervals]
 
 
 def _given(by_name: Mapping[str, G | None]) -> dict[str, G]:
-    """Return what is given for an axis, by its name."""
+
     return {name: given for name, given in by_name.items() if given is not None}
 
 
@@ -345,13 +348,6 @@ def one_accuracy(accuracies: Sequence[Within | None]) -> Within | None:
 
 
 # --- words for people -----------------------------------------------------------------------------
-
-
-def _heading(histograms: Sequence[Histogram]) -> str | UnsetType:
-    """Join the headings of all histograms; none unless each has one, or they are too long."""
-    headings = [histogram.heading or "" for histogram in histograms]
-    joined = "; ".join(dict.fromkeys(headings))
-    return joined if all(headings) and len(joined) <= LONGEST else UNSET
 
 
 def _units(histograms: Sequence[Histogram], domain: Domain) -> dict[str, str]:
@@ -670,7 +666,7 @@ def _checked_questions(questions: object) -> tuple[AnyQuestion, ...]:
 
 
 def _no_question(given: object, obstacle: str) -> UsageError:
-    """The error of what was given in place of a question."""
+
     if isinstance(given, type) and issubclass(given, Question):
         attempt = f"asking {given.__name__}"
         return UsageError(

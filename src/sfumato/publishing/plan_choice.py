@@ -63,7 +63,9 @@ class Terms:
         """List the questions that may be answered in rho: none; all that can; counts that can."""
         if self.kind.name != "approx" or self.plan.noise == "laplace" or self.rule == "pure":
             return [()]
-        in_rho = self._ways_in_rho
+        able = tuple(i for i, candidate in enumerate(self.candidates) if candidate.takes_rho)
+        counts = tuple(i for i in able if self.candidates[i].counts)
+        in_rho = [way for way in dict.fromkeys([able, counts]) if way]
         if self.plan.noise == "gaussian":
             if not in_rho:
                 raise UsageError(
@@ -77,13 +79,6 @@ class Terms:
         number = len(self.candidates)
         is_paid_in_rho = self.rule == "zcdp" and all(len(way) < number for way in in_rho)
         return in_rho if in_rho and is_paid_in_rho else [(), *in_rho]
-
-    @property
-    def _ways_in_rho(self) -> list[Way]:
-        """List all questions that can be answered at a rho, and the tables of counts among them."""
-        able = tuple(i for i, candidate in enumerate(self.candidates) if candidate.takes_rho)
-        counts = tuple(i for i in able if self.candidates[i].counts)
-        return [way for way in dict.fromkeys([able, counts]) if way]
 
     @functools.cached_property
     def needs(self) -> dict[Way, Fraction]:
@@ -152,14 +147,13 @@ def choose(
     candidates = candidates_of(plan, domain, unit)
     terms = Terms(plan, candidates, _kind(candidates, stated, rule), rule)
     _check_noise(plan, terms.kind, rule)
-    is_least = isinstance(stated, Kind)
     cost = terms.at(min(terms.needs.values())) if isinstance(stated, Kind) else stated
     scored = _scored(terms, cost)
     best, _ = min(scored, key=lambda pair: pair[1])
     is_plain = not isinstance(cost, ApproxDP) and list(best.costs) == plan.costs(cost)
     if is_plain and not plan.picks_shares:
         return None
-    sentences = reasons(terms, cost, best, scored, is_least=is_least)
+    sentences = reasons(terms, cost, best, scored, is_least=isinstance(stated, Kind))
     return msgspec.structs.replace(best, sentences=sentences)
 
 
@@ -289,7 +283,7 @@ def _score(terms: Terms, choice: Choice, cost: CentralMeasure) -> float:
 
 
 def _too_little(terms: Terms, cost: CentralMeasure) -> UsageError:
-    """Make the error of a cost that is less than the questions need."""
+
     if all(terms.is_open):
         obstacle = "some part of it is less than the smallest unit that is counted"
         return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
@@ -432,7 +426,7 @@ def _total(candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]) -> 
 
 
 def _summed(plan: Plan) -> str:
-    """Name what is added up."""
+
     squares = "squares of the " if plan.minimise == "squared" else ""
     weighted = "weighted " if plan.weights is not msgspec.UNSET else ""
     return f"the {weighted}{squares}half-widths of all counts"

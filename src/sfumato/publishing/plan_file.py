@@ -200,7 +200,7 @@ def _in_words(kinds: str) -> str:
 
 
 def _example(kind: object) -> str:
-    """Return how a value of a type is written."""
+
     try:
         from_plain(msgspec.UNSET, kind)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:
@@ -258,18 +258,6 @@ def _not_toml(text: str, error: ValueError, title: str) -> UsageError:
             return UsageError(title, f"line {number} {obstacle}", remedy)
     why = re.sub(r" \(at line [0-9]+, column ([0-9]+)\)", r", at column \1", str(error))
     return UsageError(title, f"line {number} is not TOML ({why})", f"Correct line {number}")
-
-
-def _require_plan_name(path: Path, title: str) -> None:
-    """Refuse a table given in place of a plan; its text might be quoted otherwise."""
-    if path.suffix.lower() in {".csv", ".gz", ".parquet", ".pq", ".xlsx", ".xls", ".tsv"}:
-        raise UsageError(
-            title,
-            "it is a table by its name, and a plan is a TOML file",
-            f"Type sfumato init {path} --out {path.stem}.toml, and name {path.stem}.toml here",
-        )
-    if path.is_dir():
-        raise UsageError(title, "it is a directory", "Name the plan in it, a file ending in .toml")
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -454,8 +442,14 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
             raise error.__cause__ from None
     else:
         _require_numbers(spec, title)
-        if not Path(spec.source.path).is_absolute():
-            spec = _in_folder(spec, Path(path).parent)
+        given = spec.source.path
+        if not Path(given).is_absolute():
+            # A path, or the file in an address, starts at the folder of the plan.
+            address = addresses.read(given)
+            folder = Path(path).parent
+            placed = str(folder / given) if address is None else address.in_folder(folder)
+            stated = msgspec.structs.replace(spec.source, path=placed)
+            spec = msgspec.structs.replace(spec, source=stated)
         # Of the path as it is opened: a relative one may become an address.
         required_of_plan(spec.source.path, f"{title}, [source], path")
         return spec
@@ -504,8 +498,15 @@ def publication_of(plain: object, title: str) -> Publication:
 
 
 def _read(path: Path, title: str) -> dict[str, object]:
-    """Read the tables of a TOML file as dicts and lists."""
-    _require_plan_name(path, title)
+    # A table given in place of a plan: its text might be quoted otherwise.
+    if path.suffix.lower() in {".csv", ".gz", ".parquet", ".pq", ".xlsx", ".xls", ".tsv"}:
+        raise UsageError(
+            title,
+            "it is a table by its name, and a plan is a TOML file",
+            f"Type sfumato init {path} --out {path.stem}.toml, and name {path.stem}.toml here",
+        )
+    if path.is_dir():
+        raise UsageError(title, "it is a directory", "Name the plan in it, a file ending in .toml")
     try:
         with path.open("rb") as file:
             encoded = file.read(LONGEST_PLAN + 1)
@@ -612,15 +613,6 @@ def _toml(encoded: bytes, title: str) -> dict[str, object]:
     except RecursionError:
         obstacle = "brackets in it are nested too deeply"
     raise UsageError(title, obstacle, "Correct the plan there")
-
-
-def _in_folder(spec: PlanFile, folder: Path) -> PlanFile:
-    """Return a plan whose path, or file in an address, starts at a folder."""
-    given = spec.source.path
-    address = addresses.read(given)
-    path = str(folder / given) if address is None else address.in_folder(folder)
-    source = msgspec.structs.replace(spec.source, path=path)
-    return msgspec.structs.replace(spec, source=source)
 
 
 def domain_of(spec: PlanFile) -> Domain:

@@ -42,7 +42,16 @@ def written_plan(spec: PlanFile) -> str:
         if isinstance(wishes, list) and None in wishes:
             del release[field]
             for question, wish in zip(questions, wishes, strict=True):
-                _add_wish(question, name, wish)
+                if wish is None:
+                    continue
+                # Its kind may have a field of that name.
+                if name in question:
+                    raise UsageError(
+                        "writing a plan",
+                        f"a question states {name} of its own, and others have none",
+                        f"State {name} for all, or for none",
+                    )
+                question[name] = wish
     tables: dict[str, dict[str, object]] = {
         "source": _fields(spec.source),
         "domain": {name: _fields(axis) for name, axis in spec.domain.items()},
@@ -78,19 +87,6 @@ def _fields(table: msgspec.Struct) -> dict[str, object]:
         for name, value in plain.items()
         if name not in defaults or getattr(table, name) != defaults[name]
     }
-
-
-def _add_wish(question: dict[str, object], name: str, wish: object) -> None:
-    """Add to a question's table what is asked of it, unless its kind has a field of that name."""
-    if wish is None:
-        return
-    if name in question:
-        raise UsageError(
-            "writing a plan",
-            f"a question states {name} of its own, and others have none",
-            f"State {name} for all, or for none",
-        )
-    question[name] = wish
 
 
 # --- TOML -----------------------------------------------------------------------------------------

@@ -76,7 +76,8 @@ class PlanPreviews(tuple[Preview, ...]):
         texts: dict[int, str] = {}
         in_common = []
         for places in places_of_unit.values():
-            shared = self._shared(places)
+            first, *others = [self[at].remarks() for at in places]
+            shared = [remark for remark in first if all(remark in other for other in others)]
             texts |= {at: self._own(at, common, shared) for at in places}
             in_common.append(self._in_common(places, common, shared))
         number = "{}. " if len(in_common) > 1 else ""
@@ -85,19 +86,11 @@ class PlanPreviews(tuple[Preview, ...]):
     def _own(self, at: int, common: CommonCost | None, shared: Sequence[str]) -> str:
         """Write what is true of one preview and not of all of its unit."""
         preview = self[at]
-        cost = f" at {preview.cost}"
-        risks = [preview.risk]
-        if common is not None:
-            cost = ""
-            risks = []
+        cost = f" at {preview.cost}" if common is None else ""
+        risks = [preview.risk] if common is None else []
         remarks = [remark for remark in preview.remarks() if remark not in shared]
         lines = [f"{preview.question}{cost}:", *preview.lines(), *risks, *remarks]
         return "\n  ".join(lines)
-
-    def _shared(self, places: Sequence[int]) -> list[str]:
-        """Return what each of these previews remarks."""
-        first, *others = [self[at].remarks() for at in places]
-        return [remark for remark in first if all(remark in other for other in others)]
 
     def _in_common(
         self, places: Sequence[int], common: CommonCost | None, shared: Sequence[str]

@@ -344,9 +344,9 @@ class Publisher:
         Check
             Print it.
         """
-        if question is None:
-            return checked(self.source, None, progress, all_labels=all_labels)
-        needs = needs_to_check(as_plan(question), self.source.domain, self.source.unit)
+        needs = None
+        if question is not None:
+            needs = needs_to_check(as_plan(question), self.source.domain, self.source.unit)
         return checked(self.source, needs, progress, all_labels=all_labels)
 
     @overload
@@ -655,7 +655,16 @@ class Publisher:
         question_hash, *formerly = release_hashes(account, self.source, planned)
         place = None if is_named else place_hash(account, self.source, planned)
         if stored:
-            yield self._newest_answer(planned, question_hash, place, formerly)
+            newest = self.ledger.newest_answer(
+                account, question_hash, place, formerly=formerly, spender=self._account.spender
+            )
+            if newest is None:
+                raise UsageError(
+                    f"the stored answer to {_noted(planned)}",
+                    f"account {account!r} has none at this cost, of data of this name or path",
+                    "Ask without stored=True (command line: without --stored), which pays for one",
+                )
+            yield newest
             return
         with self._account.refusing_in_measure(planned.money, planned.event):
             self._account.open(planned.money)
@@ -676,22 +685,6 @@ class Publisher:
             )
         with hold:
             yield hold
-
-    def _newest_answer(
-        self, planned: PlannedRelease, question_hash: str, place: str | None, formerly: list[str]
-    ) -> Hold:
-        """Return the newest answer that is stored; refused where there is none."""
-        account = self._account.name
-        hold = self.ledger.newest_answer(
-            account, question_hash, place, formerly=formerly, spender=self._account.spender
-        )
-        if hold is None:
-            raise UsageError(
-                f"the stored answer to {_noted(planned)}",
-                f"account {account!r} has none at this cost, of data of this name or path",
-                "Ask without stored=True (command line: without --stored), which pays for one",
-            )
-        return hold
 
 
 class CommandPublisher(Publisher):

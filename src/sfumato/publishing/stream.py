@@ -90,11 +90,9 @@ def opening_of(steps: StreamRecord) -> Opening:
         If this version cannot read it.
     """
     try:
-        opening: Opening = from_bytes(steps.spec, Opening)
+        return from_bytes(steps.spec, Opening)
     except UNREADABLE:
         pass
-    else:
-        return opening
     # Raised outside the except block, so that the decoder's error does not go with it.
     raise LedgerError(
         f"the stream {steps.entry.key!r}",
@@ -138,20 +136,17 @@ class PublishedSteps:
     def add(self, step: Step) -> None:
         """Read the next step."""
         if self._n_estimated != len(self._found):
-            self._begin_again()
+            self._n_estimated = -1
+            estimate = self._mechanism.estimator()
+            known = self.steps()
+            for earlier in known:
+                estimate(output_of(earlier))
+            self._estimate = estimate
+            self._n_estimated = len(known)
         # Counted before it is read: an interrupt in between is then noticed by the next call.
         self._n_estimated += 1
         totals = scaled(self._estimate(output_of(step)), self._resolution)
         self._found[step.number] = step, totals
-
-    def _begin_again(self) -> None:
-        self._n_estimated = -1
-        estimate = self._mechanism.estimator()
-        known = self.steps()
-        for step in known:
-            estimate(output_of(step))
-        self._estimate = estimate
-        self._n_estimated = len(known)
 
 
 def output_of(step: Step) -> Whole:

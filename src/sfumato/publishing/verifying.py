@@ -68,8 +68,7 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     number = receipt.entry
     if not 1 <= number <= LARGEST:
         return Verdict(False, "Its receipt names an entry that no ledger has.")
-    hash_before_upgrade = ledger.was(number)
-    from_before_upgrade = receipt.entry_hash == hash_before_upgrade
+    from_before_upgrade = receipt.entry_hash == ledger.was(number)
     stored = _stored(release, receipt, ledger)
     if stored is None:
         return Verdict(False, f"The ledger has no such answer under entry {number}.")
