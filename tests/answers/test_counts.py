@@ -10,8 +10,7 @@ from sfumato.answers.counts import Needs, PersonLattice, Summed
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError, UsageError
-from sfumato.privacy.limits import Limits
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit
 
 X = GridAxis("x", 0.0, 4.0, 4)
 VALUE = GridAxis("wage", 0.0, 100.0, 100)

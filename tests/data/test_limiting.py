@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.data.bounding import LimitedRows, LimitsByCell
 from sfumato.data.priorities import KeyedHash
-from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import Limits
 
 KEY = bytes(range(32))
 Rows = list[tuple[int, int]]  # person and cell, in the order of person and priority

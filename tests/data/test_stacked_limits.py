@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sfumato.data.bounding import LimitedRows, StackedLimits
 from sfumato.data.packed_counts import Packing
 from sfumato.domain.lattice import GridAxis, Lattice
-from sfumato.privacy.limits import StackedNorm, Weighed
+from sfumato.privacy.unit import StackedNorm, Weighed
 
 LEVELS = (((2,), (3, 1)), ((3,),))
 """Four towns in two regions, by three ages."""

@@ -20,9 +20,8 @@ from sfumato.mechanisms.noise_sums import (
     sum_half_width,
     weighted_half_widths,
 )
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit
 from sfumato.random import PublicSeed, current
 from support.statistics import check_law, check_scale, masses, support
 

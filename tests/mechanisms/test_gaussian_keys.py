@@ -14,9 +14,8 @@ from sfumato.errors import UsageError
 from sfumato.mechanisms import gaussian_keys
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian, gaussian_key_law
 from sfumato.mechanisms.thresholds import TruncatedGeometric, key_law, law_of_key_counts, released
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy.unit import Limits, Neighbours, Unit
 from sfumato.random import PublicSeed
 from support import selection
 

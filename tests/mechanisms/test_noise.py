@@ -19,9 +19,8 @@ from sfumato.mechanisms.noise import (
     exceeds,
     unit_of_table,
 )
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit
 from sfumato.random import PublicSeed
 from support.statistics import check_coverage, check_law, check_scale, masses, support
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.limits import Limits, limits_of, merged
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit, limits_of, merged
 
 CELLS = 4  # as many as rows, so that each row may have its own
 MOST = 4

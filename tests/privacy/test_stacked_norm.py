@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.errors import InternalError
-from sfumato.privacy.limits import StackedNorm, Weighed
+from sfumato.privacy.unit import StackedNorm, Weighed
 
 LEVELS = (((3,),),)
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.limits import Limits
-from sfumato.privacy.unit import Unit, unit_within
+from sfumato.privacy.unit import Limits, Unit, unit_within
 
 CELLS = 3
 

@@ -16,7 +16,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.privacy import CentralMeasure
-from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import Limits
 from sfumato.publishing.plan import plan_cost
 from sfumato.publishing.previews import previews
 

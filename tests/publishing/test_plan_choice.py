@@ -18,8 +18,8 @@ from publishing import real_tables
 from sfumato.basics.numbers import RHO_UNITS
 from sfumato.basics.structs import to_bytes
 from sfumato.domain.cube import Cube
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import CentralMeasure, approx_to_zcdp, asked_cost, zcdp_to_approx
+from sfumato.privacy.unit import Limits
 from sfumato.random.bits import current
 
 AXES = {f"x{i}": sf.Interval(0, 10, step=1) for i in range(50)}

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.privacy.limits import limits_of
-from sfumato.privacy.unit import unit_within
+from sfumato.privacy.unit import limits_of, unit_within
 from sfumato.publishing.plan_file import read_plan
 from sfumato.questions.histogram import Histogram
 

@@ -11,9 +11,8 @@ import sfumato as sf
 from sfumato.answers.registry import questions
 from sfumato.mechanisms.noise import count_law
 from sfumato.privacy.curves import CURVE_UNITS, Event, Laplace, curve, laplace_event, worst_event
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit
 
 ORDERS = (1536, 12880, 262144)
 COSTS = (PureDP("0.5"), ApproxDP("0.5", "1e-6"), ZCDP("0.125"))

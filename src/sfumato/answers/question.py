@@ -141,7 +141,7 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
         replaced by this text, so that it is written once.
     limits_by_cell : bool
         Whether it may be asked under limits that hold on the cells of one lattice alone (see
-        ``privacy.limits``): it counts on one lattice, and takes its sensitivity from the unit.
+        ``privacy.unit``): it counts on one lattice, and takes its sensitivity from the unit.
     examples : tuple of Question
         Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step
         1: the contract tests and the audit ask them.

@@ -25,9 +25,8 @@ def listed(package: str) -> Mapping[str, str]:
     >>> listed("sfumato.questions")["MedianPartitioner"]
     'sfumato.questions.partition.fixed_depth:MedianPartitioner'
     """
-    lines = ast.parse(_text_of(package)).body
     places: dict[str, str] = {}
-    for line in lines:
+    for line in ast.parse(_text_of(package)).body:
         if not isinstance(line, ast.ImportFrom):
             continue
         for alias in line.names:
@@ -47,8 +46,8 @@ def described(package: str) -> Mapping[str, str]:
     >>> described("sfumato.questions")["Mean"]
     'Publish the mean of a value, by group.'
     """
-    comment = r"^from \S+ import (\w+) as \w+ +# (.+)$"
-    return dict(re.findall(comment, _text_of(package), re.MULTILINE))
+    comments = re.compile(r"^from \S+ import (\w+) as \w+ +# (.+)$", re.MULTILINE)
+    return dict(comments.findall(_text_of(package)))
 
 
 def imported(place: str) -> object:

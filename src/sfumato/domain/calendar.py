@@ -60,7 +60,8 @@ class _Derived(
                 f'Write {type(self).__name__}("date"), with the name of the column',
             )
         check_column(self._asked, self.column)
-        check_zone(f"{self._asked[:-1]}, timezone={shown(self.timezone)})", self.timezone)
+        stated = f"{self._asked[:-1]}, timezone={shown(self.timezone)})"
+        check_zone(stated, self.timezone)
         self._check_labels(self._asked)
 
 
@@ -216,8 +217,7 @@ class Year(_Spanned, frozen=True, tag="year"):
                 "years have no first and no last one, and none is read off the data",
                 'Write Year("date", 2019, 2024)',
             )
-        self._check_span()
-        self._check()
+        super().__post_init__()
 
     _part: ClassVar[Part] = "year"
 

@@ -207,7 +207,6 @@ def axis_error(name: str, given: object) -> BoundsRequired:
 
 def domain_error(given: object) -> UsageError:
     """The error of what is no dict of axes."""
-    stated = f"Domain({type(given).__name__})"
     obstacle = "a domain is a dict of axes by name"
     remedy = "Write Domain(age=Interval(0, 121, step=1))"
     if hasattr(given, "domain"):
@@ -215,7 +214,7 @@ def domain_error(given: object) -> UsageError:
     elif hasattr(given, "needs"):
         obstacle = f"{obstacle}, and this is a question"
         remedy = f"{remedy}, and ask the question of a publisher"
-    return UsageError(stated, obstacle, remedy)
+    return UsageError(f"Domain({type(given).__name__})", obstacle, remedy)
 
 
 # --- axes -----------------------------------------------------------------------------------------

@@ -164,8 +164,11 @@ def _labels(name: str, given: object) -> list[object]:
         return [listed]
     stated = f"where {name!r}"
     if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
-        obstacle = f"labels are a list, and this is of type {type(given).__name__}"
-        raise UsageError(stated, obstacle, f'Write where={{"{name}": ["a", "b"]}}')
+        raise UsageError(
+            stated,
+            f"labels are a list, and this is of type {type(given).__name__}",
+            f'Write where={{"{name}": ["a", "b"]}}',
+        )
     labels = [label.item() if hasattr(label, "item") else label for label in listed]
     if not labels:
         raise UsageError(

@@ -92,7 +92,8 @@ class Cube:
         """
         kept = cells[(cells != DROPPED).all(axis=1)] if len(cells) else cells
         if lattice.size > DENSE_LIMIT:
-            return cls._sparse(lattice, kept, np.ones((len(kept), 1), np.int64))
+            counts = np.ones((len(kept), 1), np.int64)
+            return cls._sparse(lattice, kept, counts)
         flat = np.zeros(0, np.int64)
         if len(kept):
             flat = np.ravel_multi_index(tuple(kept.T), lattice.shape)

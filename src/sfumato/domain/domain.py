@@ -139,11 +139,11 @@ class Interval(
                     "Widen them",
                 )
         if self.step is not None:
-            self._check_step(f"{stated[:-1]}, step={self.step!r})", self.step)
+            self._check_step(self.step)
 
-    def _check_step(self, stated: str, step: float) -> None:
-        is_number = isinstance(step, int | float) and not isinstance(step, bool)
-        if not (is_number and 0 < step < math.inf):
+    def _check_step(self, step: float) -> None:
+        stated = f"Interval({self.lower!r}, {self.upper!r}, step={step!r})"
+        if type(step) not in (int, float) or not 0 < step < math.inf:
             raise UsageError(
                 stated,
                 "the step must be a positive number",
@@ -353,13 +353,15 @@ class Domain(Mapping[str, "Axis"]):
     def _no_axis(self, name: str) -> UsageError:
         parts = [part.strip() for part in name.split(",")]
         if len(parts) > 1 and all(part in self._axes for part in parts):
-            obstacle = "it is one text, and several axes are a list"
             listed = ", ".join(f'"{part}"' for part in parts)
-            return UsageError(f"axis {name!r}", obstacle, f"Write [{listed}]")
-        obstacle = f"the domain has no axis of that name; {nearest(name, self)}"
+            return UsageError(
+                f"axis {name!r}",
+                "it is one text, and several axes are a list",
+                f"Write [{listed}]",
+            )
         return UsageError(
             f"axis {name!r}",
-            obstacle,
+            f"the domain has no axis of that name; {nearest(name, self)}",
             "Name an axis of the domain, or declare it there (command line: --axis)",
         )
 
@@ -432,9 +434,10 @@ def require_no_axis(given: object, stated: str) -> None:
     declared = next((axis for axis in listed if isinstance(axis, Axis)), None)
     if declared is not None:
         kind = type(declared).__name__
-        remedy = f'Write sf.Domain(name=sf.{kind}(...)), and ask for "name"'
         raise UsageError(
-            stated, "an axis is declared in the Domain, and a question names it", remedy
+            stated,
+            "an axis is declared in the Domain, and a question names it",
+            f'Write sf.Domain(name=sf.{kind}(...)), and ask for "name"',
         )
 
 

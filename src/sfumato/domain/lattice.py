@@ -144,9 +144,8 @@ class LabelAxis(
         if self.calendar is not msgspec.UNSET:
             return frozenset({"time"})
         kinds = frozenset(map(_value_kind, set(map(type, self.listed))))
-        return (
-            kinds | {"boolean"} if self.parts is msgspec.UNSET and _truths(self.listed) else kinds
-        )
+        takes_truths = self.parts is msgspec.UNSET and _truths(self.listed)
+        return kinds | {"boolean"} if takes_truths else kinds
 
     @property
     def declared(self) -> str:
@@ -464,14 +463,13 @@ class GridAxis(
         # The product of two sizes may not fit 64 bits; then Python's own integers are used.
         exact = object if self.cells * natural.cells >= 2**62 else np.int64
         # The first step at or above each edge: ceil(i * steps / cells), in integers.
-        first = np.asarray(
-            -(-np.arange(self.cells + 1).astype(exact) * natural.cells // self.cells),
-            dtype=np.int64,
-        )
+        steps = np.arange(self.cells + 1).astype(exact) * natural.cells
+        first = np.asarray(-(-steps // self.cells), dtype=np.int64)
         inner = np.arange(1, self.cells)
         # Where an edge lies within the kernel's rounding above a step, the kernel puts that step
         # into the cell above.
-        first[1:-1] -= self.locate(natural.points(np.maximum(first[1:-1] - 1, 0))) >= inner
+        before = natural.points(np.maximum(first[1:-1] - 1, 0))
+        first[1:-1] -= self.locate(before) >= inner
         return _stepped(edges, first, natural.points(first[:-1]), natural.points(first[1:] - 1))
 
     def points(self, index: Sequence[int] | Array) -> Array:
@@ -500,18 +498,17 @@ class GridAxis(
         10000 / 100 is 56.99999999999999, and its cell is the 57th.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = np.multiply(
-                values - self.lower if self.lower else values, self.cells
-            )  # x - 0 is x, to the last bit
+            # x - 0 is x, to the last bit.
+            moved = values - self.lower if self.lower else values
+            scaled = np.multiply(moved, self.cells)
             if self.upper - self.lower != 1:
                 scaled /= self.upper - self.lower
             if self.snap:
                 scaled += self.nudge
             np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
             cells = scaled.astype(np.int64)
-        if scaled.size and np.isnan(
-            scaled.max()
-        ):  # what is missing stays NaN up to here, and nothing else becomes NaN
+        # What is missing stays NaN up to here, and nothing else becomes NaN.
+        if scaled.size and np.isnan(scaled.max()):
             cells[np.isnan(values)] = _cell_of_missing(self)
         return cells
 
@@ -569,8 +566,11 @@ class EdgesAxis(
         # Doubles may be too coarse to tell two edges apart.
         ordered = all(low <= high for low, high in pairwise(self.bounds))
         if len(self.bounds) < 2 or not ordered or max(map(abs, self.bounds)) > LARGEST_BOUND:
-            obstacle = "its edges are not finite numbers in ascending order"
-            raise UsageError(f"axis {self.name!r}", obstacle, "Sort them, and give at least two")
+            raise UsageError(
+                f"axis {self.name!r}",
+                "its edges are not finite numbers in ascending order",
+                "Sort them, and give at least two",
+            )
 
     @property
     def scale(self) -> Scale:
@@ -598,7 +598,8 @@ class EdgesAxis(
         if self.step is None:
             return edges[:-1], edges[1:]
         steps = (edges - self.origin) / self.step
-        rounding = 4 * np.spacing(np.abs(edges).max()) / self.step + np.abs(steps) * 2.0**-50
+        coarsest = 4 * np.spacing(np.abs(edges).max()) / self.step
+        rounding = coarsest + np.abs(steps) * 2.0**-50
         whole = np.rint(steps)
         first = np.where(
             np.abs(steps - whole) <= np.minimum(rounding, 0.25), whole, np.ceil(steps)

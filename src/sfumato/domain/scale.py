@@ -238,17 +238,22 @@ def plain_bound(bound: object) -> int | float | str:
 
 def _no_bound(bound: object) -> BoundsRequired:
     """The error of a value that is no bound; it says what the text looks like."""
-    remedy = 'Write a number such as 100, or a date such as "2014-01-31"'
-    if not isinstance(bound, str):
-        stated = f"bound of type {type(bound).__name__}"
-        return BoundsRequired(stated, "a bound is a number, a date or a time", remedy)
-    stated = f"bound {shown(bound)}"
-    if float_of_text(bound) is not None:
-        return BoundsRequired(stated, "it is a number in quotes", "Write it without quotes")
-    if re.fullmatch(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*", bound, re.S):
-        obstacle = "it is a date in another form than year-month-day, or no day of the calendar"
-        return BoundsRequired(stated, obstacle, 'Write dates as in "2014-01-31"')
-    return BoundsRequired(stated, "a bound is a number, a date or a time", remedy)
+    stated = f"bound of type {type(bound).__name__}"
+    if isinstance(bound, str):
+        stated = f"bound {shown(bound)}"
+        if float_of_text(bound) is not None:
+            return BoundsRequired(stated, "it is a number in quotes", "Write it without quotes")
+        if re.fullmatch(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*", bound, re.S):
+            return BoundsRequired(
+                stated,
+                "it is a date in another form than year-month-day, or no day of the calendar",
+                'Write dates as in "2014-01-31"',
+            )
+    return BoundsRequired(
+        stated,
+        "a bound is a number, a date or a time",
+        'Write a number such as 100, or a date such as "2014-01-31"',
+    )
 
 
 def _plain_moment(moment: dt.date) -> str:

@@ -63,7 +63,8 @@ def parse(text: str) -> dt.date:
     ValueError
         If it is neither.
     """
-    return dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
+    kind = dt.date if len(text) == 10 else dt.datetime
+    return kind.fromisoformat(text)
 
 
 def unit_of(text: str) -> TimeUnit:
@@ -285,7 +286,8 @@ def period_text(part: Part, number: int) -> str:
     if part == "month":
         return f"{number // 12:04}-{number % 12 + 1:02}"
     if part == "week":
-        year, week, _ = dt.date.fromordinal(number * 7 + _WEEK_0).isocalendar()
+        monday = dt.date.fromordinal(number * 7 + _WEEK_0)
+        year, week, _ = monday.isocalendar()
         return f"{year:04}-W{week:02}"
     return f"{number:04}"
 
@@ -340,8 +342,11 @@ def check_zone(stated: str, timezone: object) -> None:
         return
     remedy = 'Write timezone="Europe/Berlin", or leave it out for UTC'
     if not isinstance(timezone, str):
-        kind = type(timezone).__name__
-        raise UsageError(stated, f"a time zone is a text, and this is of type {kind}", remedy)
+        raise UsageError(
+            stated,
+            f"a time zone is a text, and this is of type {type(timezone).__name__}",
+            remedy,
+        )
     from zoneinfo import ZoneInfo, available_timezones
 
     # Names of folders and names that leave the database raise errors of several kinds.

@@ -220,7 +220,7 @@ def law_of_key_counts(
     several keys, it is instead that of ``gaussian_key_law``, if that rule is the default one and
     Gaussian noise shows keys of fewer rows. The choice depends on the cost and on the unit alone.
 
-    >>> from sfumato.privacy.limits import Limits
+    >>> from sfumato.privacy.unit import Limits
     >>> unit = Unit(12, person="rider", limits=Limits(rows_per_cell=1))
     >>> cost = ApproxDP("1", "1e-6")
     >>> key_law(cost, unit).count_kept(0.5), law_of_key_counts(cost, unit).count_kept(0.5)

@@ -31,12 +31,6 @@ from .guarantee import fill_docstring as fill_docstring
 from .guarantee import not_counted as not_counted
 from .guarantee import scope as scope
 from .guarantee import with_person_called as with_person_called
-from .limits import Limits as Limits
-from .limits import StackedNorm as StackedNorm
-from .limits import Weighed as Weighed
-from .limits import limit_in_words as limit_in_words
-from .limits import limits_of as limits_of
-from .limits import stated_limits as stated_limits
 from .measures import KINDS as KINDS
 from .measures import LARGEST_EPSILON as LARGEST_EPSILON
 from .measures import LARGEST_RHO as LARGEST_RHO
@@ -66,7 +60,13 @@ from .measures import total_of as total_of
 from .measures import without_delta as without_delta
 from .measures import zcdp_to_approx as zcdp_to_approx
 from .unit import MOST_ROWS as MOST_ROWS
+from .unit import Limits as Limits
 from .unit import Neighbours as Neighbours
+from .unit import StackedNorm as StackedNorm
 from .unit import Unit as Unit
+from .unit import Weighed as Weighed
+from .unit import limit_in_words as limit_in_words
+from .unit import limits_of as limits_of
 from .unit import squared_factor as squared_factor
+from .unit import stated_limits as stated_limits
 from .unit import unit_within as unit_within

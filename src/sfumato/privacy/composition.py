@@ -282,9 +282,8 @@ class Curves(Composition, frozen=True):
         if end <= 0:
             # By sums: no path of answers tells more than E.
             return -math.inf
-        bounds = _bounds(_Quotient(self, state), end)
         least = math.inf
-        for lower, upper in bounds:
+        for lower, upper in _bounds(_Quotient(self, state), end):
             least = min(least, upper + FLOAT_SLACK)
             if least <= enough or lower > enough > -math.inf:
                 break

@@ -256,7 +256,8 @@ class Event(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _require(0 < len(self.terms) <= MOST_TERMS)
-        _require(all(1 <= count <= LARGEST_COUNT for count, _ in self.terms))
+        for count, _ in self.terms:
+            _require(1 <= count <= LARGEST_COUNT)
 
     @classmethod
     def of(cls, *terms: Term) -> Event:
@@ -307,12 +308,12 @@ class Event(msgspec.Struct, frozen=True):
     @property
     def epsilon(self) -> Fraction:
         """The sum of its epsilons; of terms in rho nothing is counted."""
-        return sum((count * term.epsilon for count, term in self.terms), Fraction(0))
+        return self._sum("epsilon")
 
     @property
     def delta(self) -> Fraction:
         """The sum of its deltas."""
-        return sum((count * term.delta for count, term in self.terms), Fraction(0))
+        return self._sum("delta")
 
     @property
     def money(self) -> Money:
@@ -322,7 +323,10 @@ class Event(msgspec.Struct, frozen=True):
     @property
     def rho(self) -> Fraction:
         """The sum of the rhos of terms that have no epsilon."""
-        return sum((count * term.rho for count, term in self.terms), Fraction(0))
+        return self._sum("rho")
+
+    def _sum(self, amount: str) -> Fraction:
+        return sum((count * getattr(term, amount) for count, term in self.terms), Fraction(0))
 
     @property
     def rho_units(self) -> int:

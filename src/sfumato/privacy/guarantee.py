@@ -16,9 +16,8 @@ import msgspec
 from sfumato.basics import ExplainedStruct
 from sfumato.errors import explained_methods, printable
 from sfumato.privacy import belief
-from sfumato.privacy.limits import limit_in_words
 from sfumato.privacy.measures import Measure, MetricDP
-from sfumato.privacy.unit import Unit, is_name
+from sfumato.privacy.unit import Unit, is_name, limit_in_words
 
 EXACT = "none: integer samplers, no floating point"
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
@@ -61,9 +60,8 @@ def scope(unit: Unit, left_out: str = "") -> str:
     if unit.person is None:
         if unit.rows_per_person == 1:
             return "One row is one person: someone with 20 rows is 20 persons here."
-        rows = f"more than {unit.rows_per_person:,}"
         return (
-            f"All rows are counted, and nobody is said to have {rows}: "
+            f"All rows are counted, and nobody is said to have more than {unit.rows_per_person:,}: "
             "someone who has more is not protected as a whole."
         )
     if not unit.limits_kept:

@@ -73,7 +73,8 @@ class _Counted(
         return first, sum(others)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {decimal(amount)}" for name, amount in self.amounts.items())
+        amounts = self.amounts.items()
+        return ", ".join(f"{name} = {decimal(amount)}" for name, amount in amounts)
 
 
 class PureDP(_Counted, frozen=True, tag="pure"):
@@ -118,9 +119,7 @@ class ApproxDP(_Counted, frozen=True, tag="approx"):
     aside: Number | None = None
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(
-            self, "epsilon", _amount(self.epsilon, "epsilon", LARGEST_EPSILON)
-        )
+        epsilon = _amount(self.epsilon, "epsilon", LARGEST_EPSILON)
         delta = fraction(self.delta, "delta")
         if not 0 <= delta < 1:
             raise UsageError(
@@ -128,9 +127,8 @@ class ApproxDP(_Counted, frozen=True, tag="approx"):
                 "delta is a probability below 1",
                 "Choose a delta far below one over the number of persons, such as 1e-6",
             )
-        msgspec.structs.force_setattr(self, "delta", delta)
+        settle(self, epsilon=epsilon, delta=delta)
         self._require_composition()
-        settle(self)
 
     def _require_composition(self) -> None:
         if self.composition not in COMPOSITIONS:
@@ -364,8 +362,11 @@ def _parts_of_total(text: str, *, in_rho: bool) -> dict[str, Exactly] | None:
 
 def rho_with_delta(prefix: str = "") -> UsageError:
     """The error of a rho that is given beside a delta."""
-    stated = f"{prefix}rho with {prefix}delta"
-    return UsageError(stated, "zero-concentrated privacy has no delta", f"Leave {prefix}delta out")
+    return UsageError(
+        f"{prefix}rho with {prefix}delta",
+        "zero-concentrated privacy has no delta",
+        f"Leave {prefix}delta out",
+    )
 
 
 def _amount(given: Exactly, name: str, limit: int) -> Fraction:
@@ -437,7 +438,8 @@ def charge(cost: CentralMeasure, rule: str) -> Money:
 def charge_together(costs: Sequence[CentralMeasure], rule: str) -> Money:
     """What several releases cost an account together: no less than each of them promises."""
     charges = [charge(cost, rule) for cost in costs]
-    return sum(first for first, _ in charges), sum(second for _, second in charges)
+    first = sum(money[0] for money in charges)
+    return first, sum(money[1] for money in charges)
 
 
 def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:

@@ -19,9 +19,8 @@ from sfumato.audit.subjects.subject import (
 from sfumato.data import count, source
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
-from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit, stated_limits
 from sfumato.questions.aggregates import Mean, Sum, Variance
 from sfumato.random.bits import Bits
 

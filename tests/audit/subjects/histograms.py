@@ -31,9 +31,8 @@ from sfumato.audit.subjects.subject import (
 from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.domain.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ApproxDP
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy.unit import Limits, Neighbours, Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits
 

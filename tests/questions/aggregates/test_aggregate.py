@@ -167,7 +167,7 @@ def test_keys_are_selected_by_their_persons() -> None:
 def test_noise_grows_with_the_groups_of_a_person_and_not_with_their_rows(
     cells: int, relation: Any
 ) -> None:
-    unit = sf.Unit(400, relation, "rider", sf.privacy.limits.Limits(cells_per_person=cells))
+    unit = sf.Unit(400, relation, "rider", sf.privacy.unit.Limits(cells_per_person=cells))
     question = sf.Sum("cost", by="ward", per="person", clip=(0, 50))
     pure = sf.preview(question, domain=DOMAIN, unit=unit, epsilon="1")
     twice = 2 if relation == "replace" else 1

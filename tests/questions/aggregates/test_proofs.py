@@ -15,8 +15,8 @@ import sfumato as sf
 from audit.subjects.aggregates import LIMITED, WIDE, limited
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.subjects.subject import claimed
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.unit import Limits
 from sfumato.questions.aggregates.question import LIMITS_PROOF
 from sfumato.questions.aggregates.values import Basis
 from sfumato.testing import deterministic

@@ -22,9 +22,8 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy.unit import Limits, Neighbours, Unit
 from sfumato.questions.histogram import Histogram, HistogramRelease
 from sfumato.random import PublicSeed
 from support.canary import overheard, sightings

@@ -12,9 +12,8 @@ import pytest
 import sfumato as sf
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, count_law
-from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Limits, Unit
 from sfumato.questions.histogram.strategies import (
     RangeMatrix,
     RangeTree,

@@ -337,8 +337,11 @@ class NumpyArray(RowReader):
 
     def _batch(self, start: int, stop: int, columns: Columns) -> pa.RecordBatch:
         if self._array.dtype.kind not in "biufMU":
-            array = f"a numpy array of dtype {self._array.dtype}"
-            raise DataError(array, "it holds no plain values", "Give numbers, or a frame")
+            raise DataError(
+                f"a numpy array of dtype {self._array.dtype}",
+                "it holds no plain values",
+                "Give numbers, or a frame",
+            )
         parts = [self._array[start:stop, self._axes.index(name)] for name in columns]
         return pa.RecordBatch.from_arrays([_column(part) for part in parts], names=list(columns))
 

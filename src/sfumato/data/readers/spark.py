@@ -128,8 +128,10 @@ def obstacle(*, remote: bool = False) -> tuple[str, str] | None:
     if not versions:
         return "pyspark is not installed", INSTALL
     if len(versions) > 1:
-        both = "pyspark-client is installed beside pyspark, in the same folder"
-        return both, "Run: pip uninstall -y pyspark-client pyspark, then install pyspark again"
+        return (
+            "pyspark-client is installed beside pyspark, in the same folder",
+            "Run: pip uninstall -y pyspark-client pyspark, then install pyspark again",
+        )
     (version,) = versions.values()
     if int(version.partition(".")[0]) < 4:
         return f"pyspark {version} is installed, and 4 or later is needed", INSTALL
@@ -467,12 +469,12 @@ class SparkTable(Reader):
         for need in needs:
             numbers = need.lattice.public_size * (1 + need.n_sums)
             if numbers > self.most_numbers:
-                obstacle = (
-                    f"{numbers:,} numbers could come back, and the driver takes"
-                    f" {self.most_numbers:,}"
+                most = f"the driver takes {self.most_numbers:,}"
+                raise DataError(
+                    f"counting {need.counted} of {self.name}",
+                    f"{numbers:,} numbers could come back, and {most}",
+                    "Ask for fewer bins or axes",
                 )
-                count = f"counting {need.counted} of {self.name}"
-                raise DataError(count, obstacle, "Ask for fewer bins or axes")
         # Asking the executors takes a job of its own, so they are asked once for a table.
         if not self._is_probed:
             reports = spark_guarded(self.name, self._frame, self._reported)

@@ -106,7 +106,8 @@ def require_package(name: str, reports: list[str]) -> None:
     if None in versions:
         raise DataError(purpose, "a worker of Spark does not have this package", _REMEDY)
     if others := sorted(str(version) for version in versions - {__version__}):
-        obstacle = (
-            f"a worker of Spark has version {' and '.join(others)}, and this is {__version__}"
+        raise DataError(
+            purpose,
+            f"a worker of Spark has version {' and '.join(others)}, and this is {__version__}",
+            _REMEDY,
         )
-        raise DataError(purpose, obstacle, _REMEDY)

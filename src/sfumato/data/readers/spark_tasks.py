@@ -149,9 +149,8 @@ class ScanTask:
                     seen[buckets.to_numpy()] = 1
                 yield pa.RecordBatch.from_arrays(columns, names=list(self.names))
 
-        cubes = cubes_of_pieces(self.scan, [arrived])
         counted = CountedColumns.of(self.scan.needs)
-        for need, cube in enumerate(cubes):
+        for need, cube in enumerate(cubes_of_pieces(self.scan, [arrived])):
             yield from counted.batches(need, *_rows_of(cube))
         (buckets,) = np.nonzero(seen)
         nothing = pa.array([b""] * len(buckets), pa.binary())
