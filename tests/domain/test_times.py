@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.domain import times
+from sfumato.domain import scale, times
 
 MORNING = dt.datetime(2013, 1, 1, 6, 30)
 EAST = dt.timezone(dt.timedelta(hours=2))
@@ -14,17 +14,17 @@ EAST = dt.timezone(dt.timedelta(hours=2))
 
 @pytest.mark.parametrize("moment", [dt.date(2013, 1, 1), MORNING], ids=repr)
 def test_what_is_written_is_read_again(moment):
-    assert times.parse(times.plain_text(moment)) == moment
+    assert times.parse(scale.plain_bound(moment)) == moment
 
 
 def test_a_time_is_written_in_utc_without_its_zone():
-    assert times.plain_text(MORNING.replace(tzinfo=EAST)) == "2013-01-01T04:30:00"
+    assert scale.plain_bound(MORNING.replace(tzinfo=EAST)) == "2013-01-01T04:30:00"
 
 
 def test_texts_stand_for_days_or_microseconds():
-    assert (times.unit_of("1970-01-03"), times.number_of("1970-01-03")) == ("day", 2.0)
+    assert (scale.unit_of("1970-01-03"), scale.number_of("1970-01-03")) == ("day", 2.0)
     second = "1970-01-01T00:00:01"
-    assert (times.unit_of(second), times.number_of(second)) == ("microsecond", 1e6)
+    assert (scale.unit_of(second), scale.number_of(second)) == ("microsecond", 1e6)
 
 
 def test_a_wall_clock_has_no_zone():

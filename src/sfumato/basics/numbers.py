@@ -90,14 +90,26 @@ def fraction(value: Exactly, name: str) -> Fraction:
     Fraction(1, 3)
     """
     exact = _exact(value)
-    if exact is None:
-        stated = (
-            f"{name} = {shown(value)}"
-            if isinstance(value, str | int | float)
-            else f"{name} as {type(value).__name__}"
+    if exact is not None:
+        return exact
+    stated = f"{name} as {type(value).__name__}"
+    if isinstance(value, str | int | float):
+        stated = f"{name} = {shown(value)}"
+    plain = value.strip() if isinstance(value, str) else ""
+    if _PERCENTAGE.fullmatch(plain):
+        meant = Fraction(plain.rstrip("% ")) / 100
+        raise UsageError(
+            stated,
+            "it is a percentage, and a number is wanted",
+            f"Write {decimal(meant)}",
         )
-        raise UsageError(stated, *_unread(value, name))
-    return exact
+    if is_decimal_comma(plain):
+        raise UsageError(stated, "it has a decimal comma", f"Write {plain.replace(',', '.')}")
+    obstacle = "it is not a finite number"
+    if len(plain) > MOST_DIGITS or isinstance(value, int | Fraction | Decimal):
+        obstacle = f"{obstacle} of at most {MOST_DIGITS} digits"
+    remedy = f'Give {name} as a number or as text such as "0.5" or "1/3"'
+    raise UsageError(stated, obstacle, remedy)
 
 
 def is_decimal_comma(text: str) -> bool:
@@ -107,20 +119,6 @@ def is_decimal_comma(text: str) -> bool:
     (True, False)
     """
     return _COMMA.fullmatch(text.strip()) is not None
-
-
-def _unread(value: object, name: str) -> tuple[str, str]:
-    """Say why a value is not read as a number, and what to write in its place."""
-    plain = value.strip() if isinstance(value, str) else ""
-    if _PERCENTAGE.fullmatch(plain):
-        meant = Fraction(plain.rstrip("% ")) / 100
-        return "it is a percentage, and a number is wanted", f"Write {decimal(meant)}"
-    if is_decimal_comma(plain):
-        return "it has a decimal comma", f"Write {plain.replace(',', '.')}"
-    obstacle = "it is not a finite number"
-    if len(plain) > MOST_DIGITS or isinstance(value, int | Fraction | Decimal):
-        obstacle = f"{obstacle} of at most {MOST_DIGITS} digits"
-    return obstacle, f'Give {name} as a number or as text such as "0.5" or "1/3"'
 
 
 def _exact(value: object) -> Fraction | None:

@@ -16,7 +16,7 @@ import msgspec
 
 from sfumato.basics import ExplainedStruct
 from sfumato.domain.lattice import Label, LabelAxis
-from sfumato.domain.times import CalendarField
+from sfumato.domain.times import CalendarField, plain_value
 from sfumato.errors import LONGEST_SHOWN, BoundsRequired, UsageError, shown
 
 # --- trees of labels ------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def _plain(tree: object, level: int) -> Tree:
     if _is_branching(tree):
         pairs = tree.items() if isinstance(tree, Mapping) else tree
         return tuple((label, _plain(branch, level + 1)) for label, branch in pairs)
-    leaves = tuple(label.item() if hasattr(label, "item") else label for label in tree)
+    leaves = tuple(map(plain_value, tree))
     if not all(isinstance(leaf, str | int) for leaf in leaves):
         raise _no_tree("its labels are neither text nor integers nor booleans")
     return cast("tuple[Label, ...]", leaves)
@@ -352,11 +352,7 @@ class Categories(
         labels: object = self.labels
         if isinstance(labels, str) or not isinstance(labels, Sequence):
             raise labels_error(labels)
-        msgspec.structs.force_setattr(
-            self,
-            "labels",
-            tuple(label.item() if hasattr(label, "item") else label for label in labels),
-        )
+        msgspec.structs.force_setattr(self, "labels", tuple(map(plain_value, labels)))
         stated = f"Categories of {len(self.labels)} labels"
         check_column(stated, self.column)
         self._check_labels(stated)

@@ -24,6 +24,7 @@ import msgspec
 from sfumato.domain.domain import Domain, Interval, Keys, Listed
 from sfumato.domain.lattice import Label
 from sfumato.domain.scale import number_of, plain_bound, unit_of
+from sfumato.domain.times import plain_value
 from sfumato.errors import BoundsRequired, UsageError, nearest, printable, shown
 
 MOST_NAMED = 8
@@ -169,7 +170,7 @@ def _labels(name: str, given: object) -> list[object]:
             f"labels are a list, and this is of type {type(given).__name__}",
             f'Write where={{"{name}": ["a", "b"]}}',
         )
-    labels = [label.item() if hasattr(label, "item") else label for label in listed]
+    labels = list(map(plain_value, listed))
     if not labels:
         raise UsageError(
             stated, "the list of labels is empty, and no row satisfies it", "Name a label"

@@ -125,11 +125,6 @@ class Cube:
         counts = self.counts[:, None]
         return counts if self.sums is None else np.concatenate([counts, self.sums], axis=1)
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether there is a count for every cell, or for the occupied ones only."""
-        return self.coordinates is None
-
     def occupied(self) -> tuple[Array, Array]:
         """Where the occupied cells are, and how many rows each holds.
 
@@ -198,7 +193,8 @@ class Cube:
         for fine, coarse in zip(self.lattice.axes, lattice.axes, strict=True):
             # Of an axis of keys only the keys that are there are cells of the cube.
             cells = len(self.keys[fine.name]) if fine.has_keys else fine.size
-            into.append(np.arange(cells) // (fine.size // coarse.size))
+            ratio = fine.size // coarse.size
+            into.append(np.arange(cells) // ratio)
         return replace(self.group(into, lattice), keys=self.keys, summed=self.summed)
 
     def group(self, into: list[Array], lattice: Lattice) -> Cube:
@@ -237,7 +233,8 @@ class Cube:
         shape = tuple(len(edge) - 1 for edge in edges)
         # Only the sizes of these axes matter here: a grid's edges stay with the partition.
         sizes = zip(self.lattice.names, shape, strict=True)
-        boxes = Lattice(tuple(GridAxis(name, 0.0, 1.0, size) for name, size in sizes))
+        axes = [GridAxis(name, 0.0, 1.0, size) for name, size in sizes]
+        boxes = Lattice(tuple(axes))
         return self.group(into, boxes).counts.reshape(shape)
 
     def __repr__(self) -> str:

@@ -165,13 +165,13 @@ class Interval(
         if self._steps() > 2**40:
             raise UsageError(stated, "that makes more than 2^40 cells", "Choose a wider step")
 
-    def _width(self) -> Fraction:
+    def _steps(self) -> Fraction:
         # As decimals: 0.3 - 0.1 is exactly .2 here, so that a step of .1 divides it.
         low, high = (Fraction(str(end)) for end in self.numbers)
-        return high - low
+        return (high - low) / self._stride()
 
-    def _steps(self) -> Fraction:
-        return self._width() / (Fraction(str(self.step)) * self.scale.numbers_a_step)
+    def _stride(self) -> Fraction:
+        return Fraction(str(self.step)) * self.scale.numbers_a_step
 
     @property
     def scale(self) -> Scale:
@@ -204,7 +204,7 @@ class Interval(
     @property
     def stride(self) -> float | None:
         """The step in the unit of ``numbers``; None without one."""
-        return None if self.step is None else float(self._width() / self._steps())
+        return None if self.step is None else float(self._stride())
 
     def on_lattice(self, name: str, binning: Binning) -> LatticeAxis:
         """The cells along this axis, of the name given: the bins that ``binning`` lays.

@@ -377,7 +377,8 @@ class BinnedCells(AxisCells, frozen=True):
         start, step = self.values
         if step != 1 or start % 1 or (lowest % 1).any():
             return []
-        return self.scale.value_names(self.scale.whole_text(lowest), self.scale.whole_text(highest))
+        first, last = map(self.scale.whole_text, (lowest, highest))
+        return self.scale.value_names(first, last)
 
 
 class GridAxis(
@@ -442,14 +443,6 @@ class GridAxis(
         # An exact power of ten must not get one decimal more because the logarithm is rounded up.
         return max(0, math.ceil(-math.log10(resolution) - 1e-9))
 
-    @property
-    def nudge(self) -> float:
-        """How far below an edge, in cells, a value may lie and still open the cell.
-
-        It makes up for the rounding of decimal steps.
-        """
-        return snap_of(self.lower, self.upper, self.cells) if self.snap else 0.0
-
     def edges(self) -> Array:
         return self.points(range(self.cells + 1))
 
@@ -494,7 +487,7 @@ class GridAxis(
 
         This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE
         doubles without fused multiply-add. Where the axis has a step of its own (``snap``),
-        ``nudge`` is added before the floor: 0.57 lies on the lattice of cents, but (0.57 - 0) *
+        ``snap_of`` is added before the floor: 0.57 lies on the lattice of cents, but (0.57 - 0) *
         10000 / 100 is 56.99999999999999, and its cell is the 57th.
         """
         with np.errstate(over="ignore", invalid="ignore"):
@@ -504,7 +497,7 @@ class GridAxis(
             if self.upper - self.lower != 1:
                 scaled /= self.upper - self.lower
             if self.snap:
-                scaled += self.nudge
+                scaled += snap_of(self.lower, self.upper, self.cells)
             np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
             cells = scaled.astype(np.int64)
         # What is missing stays NaN up to here, and nothing else becomes NaN.
@@ -525,8 +518,9 @@ class GridAxis(
         Without doubles it takes a fifth of the time. There every product is below 2^53, and so
         exact, and the nudge is below 1.
         """
-        cells = np.clip(values, int(self.lower), int(self.upper) - 1)
-        cells -= int(self.lower)
+        low = int(self.lower)
+        cells = np.clip(values, low, int(self.upper) - 1)
+        cells -= low
         return cells
 
     def refines(self, other: LatticeAxis) -> bool:
@@ -630,7 +624,8 @@ class _EdgeSearch:
     with it.
     """
 
-    def __init__(self, edges: Array) -> None:
+    def __init__(self, given: tuple[float, ...]) -> None:
+        edges = np.array(given, np.float64)
         self._edges = edges
         # Eight cells for each edge leave few of them crowded.
         size = min(max(8 * len(edges), 64), 2**16)
@@ -670,9 +665,7 @@ class _EdgeSearch:
         return np.asarray(scaled, np.int64)
 
 
-@lru_cache(maxsize=16)
-def _edge_search(edges: tuple[float, ...]) -> _EdgeSearch:
-    return _EdgeSearch(np.array(edges, np.float64))
+_edge_search = lru_cache(maxsize=16)(_EdgeSearch)
 
 
 class BinsAndMissing(
@@ -719,7 +712,8 @@ class BinsAndMissing(
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN to the last one."""
-        return np.where(np.isnan(values), self.bins.size, self.bins.locate(values))
+        cells = self.bins.locate(values)
+        return np.where(np.isnan(values), self.bins.size, cells)
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other

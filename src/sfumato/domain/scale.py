@@ -82,7 +82,7 @@ class Scale:
 
     def step(self, step: object) -> object:
         """Write a step as files hold it: for a length of time the number of seconds or days."""
-        plain: object = step.item() if hasattr(step, "item") else step
+        plain = times.plain_value(step)
         if isinstance(plain, dt.timedelta):
             return plain_number(self._length(plain))
         if isinstance(plain, int | float | Decimal) and not isinstance(plain, bool):
@@ -257,8 +257,12 @@ def _no_bound(bound: object) -> BoundsRequired:
 
 
 def _plain_moment(moment: dt.date) -> str:
+    """Write a date, or a time in UTC without its zone, in ISO form."""
+    if not isinstance(moment, dt.datetime):
+        return moment.isoformat()
     try:
-        return times.plain_text(moment)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
     except (OverflowError, ValueError):  # beyond the calendar, or not a time at all
         raise BoundsRequired(
             "a time as bound",
@@ -281,9 +285,19 @@ def plain_number(number: float | Decimal) -> int | float:
 
 def unit_of(bound: float | str) -> TimeUnit | None:
     """What a bound counts that ``plain_bound`` wrote."""
-    return times.unit_of(bound) if isinstance(bound, str) else None
+    if not isinstance(bound, str):
+        return None
+    return "day" if len(bound) == 10 else "microsecond"
 
 
 def number_of(bound: float | str) -> float:
-    """Turn a bound that ``plain_bound`` wrote into the number that stands for it."""
-    return times.number_of(bound) if isinstance(bound, str) else float(bound)
+    """Turn a bound that ``plain_bound`` wrote into the number that stands for it.
+
+    Of a date or time, these are the days or microseconds since 1970-01-01.
+    """
+    if not isinstance(bound, str):
+        return float(bound)
+    moment = times.parse(bound)
+    if isinstance(moment, dt.datetime):
+        return float((moment - times.EPOCH) // dt.timedelta(microseconds=1))
+    return float((moment - times.EPOCH.date()).days)

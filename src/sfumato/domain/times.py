@@ -32,6 +32,11 @@ MICROSECONDS_A_DAY = SECONDS_A_DAY * MICROSECONDS_A_SECOND
 # --- Python's own dates and times -----------------------------------------------------------------
 
 
+def plain_value(given: object) -> object:
+    """Return what a scalar of numpy holds, as Python has it; anything else stays as it is."""
+    return given.item() if hasattr(given, "item") else given
+
+
 def iso_text(value: object) -> object:
     """Write a date or time in ISO form; anything else stays as it is.
 
@@ -39,20 +44,6 @@ def iso_text(value: object) -> object:
     ('2013-01-31', 31)
     """
     return value.isoformat() if isinstance(value, dt.date) else value
-
-
-def plain_text(moment: dt.date) -> str:
-    """Write a date, or a time in UTC without its zone, in ISO form.
-
-    Raises
-    ------
-    OverflowError, ValueError
-        If a zone moves the time out of the years 1 to 9999, or it is no time at all.
-    """
-    if not isinstance(moment, dt.datetime):
-        return moment.isoformat()
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-    return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
 
 
 def parse(text: str) -> dt.date:
@@ -67,25 +58,12 @@ def parse(text: str) -> dt.date:
     return kind.fromisoformat(text)
 
 
-def unit_of(text: str) -> TimeUnit:
-    """What a text that ``plain_text`` wrote counts."""
-    return "day" if len(text) == 10 else "microsecond"
-
-
-def number_of(text: str) -> float:
-    """Turn a text that ``plain_text`` wrote into days or microseconds since 1970-01-01."""
-    moment = parse(text)
-    if isinstance(moment, dt.datetime):
-        return float((moment - EPOCH) // dt.timedelta(microseconds=1))
-    return float((moment - EPOCH.date()).days)
-
-
 def wall_clock(entry: object) -> dt.datetime | None:
     """Read a date, a time or an ISO text as it is written: its zone is passed over.
 
     None for anything else.
     """
-    plain = entry.item() if hasattr(entry, "item") else entry
+    plain = plain_value(entry)
     if isinstance(plain, str):
         try:
             plain = dt.datetime.fromisoformat(plain.strip())
@@ -143,7 +121,8 @@ def field_microseconds(field: bytes) -> int | None:
     parts = _FIELD.fullmatch(field.strip(BLANKS))
     if parts is None:
         return None
-    year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
+    numbers = [int(part or 0) for part in parts.groups()[:6]]
+    year, month, day, hour, minute, second = numbers
     shift = _zone_seconds(parts[8] or b"Z")
     # Without leap seconds: the count since 1970 has no place for one.
     is_time = hour <= 23 and minute <= 59 and second <= 59
@@ -170,7 +149,8 @@ def _zone_seconds(zone: bytes) -> int | None:
     minutes = int(digits[2:])
     if hours > 23 or minutes > 59:
         return None
-    return (hours * 3600 + minutes * 60) * (-1 if zone[:1] == b"-" else 1)
+    ahead = hours * 3600 + minutes * 60
+    return -ahead if zone[:1] == b"-" else ahead
 
 
 def _days(year: int, month: int, day: int) -> int:
@@ -297,7 +277,7 @@ def period_of(part: Part, given: object) -> str | None:
 
     None for anything else.
     """
-    plain: object = given.item() if hasattr(given, "item") else given
+    plain = plain_value(given)
     if isinstance(plain, dt.date):
         return _period_of_date(part, plain)
     if part == "year" and isinstance(plain, int) and not isinstance(plain, bool):

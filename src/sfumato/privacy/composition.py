@@ -347,7 +347,8 @@ def _bounds(quotient: _Quotient, end: float) -> Iterator[tuple[float, float]]:
         # The height at which two tangents of a concave function meet bounds it from above.
         apart = right.value - left.value + right.slope * (left.x - right.x)
         step = apart / (left.slope - right.slope)
-        yield max(left.value, right.value), left.value + left.slope * step
+        height = left.value + left.slope * step
+        yield max(left.value, right.value), height
         # The geometric mean: the two ends may lie many powers of ten apart.
         middle = math.sqrt(left.x * right.x)
         tangent = _Tangent(middle, *quotient.at(middle))
@@ -401,11 +402,13 @@ def opened_curves(epsilon: Fraction, delta: Fraction, aside: Fraction | None = N
     weights = dict.fromkeys(map(_order_units, FIXED_ORDERS), OTHER_WEIGHT)
     weights[lead] = weights.get(lead, 0) + LEAD_WEIGHT
     orders = tuple(sorted(weights))
-    return Curves("approx", total, kept, orders, tuple(weights[order] for order in orders))
+    in_order = tuple(weights[order] for order in orders)
+    return Curves("approx", total, kept, orders, in_order)
 
 
 def _order_units(order: float) -> int:
-    return min(max(round(order * ORDER_UNITS), ORDER_UNITS + 1), LARGEST_ORDER * ORDER_UNITS)
+    units = max(round(order * ORDER_UNITS), ORDER_UNITS + 1)
+    return min(units, LARGEST_ORDER * ORDER_UNITS)
 
 
 def _gaussian_order(epsilon: float, delta: float) -> int:

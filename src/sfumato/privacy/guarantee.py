@@ -98,15 +98,6 @@ def left_out_in_0_2(counted: str) -> str:
     return said[0] if is_of_0_2 and said is not None else ""
 
 
-def counted_since_0_2(unit: Unit, counted: str) -> str:
-    """What version 0.2 said of an answer about tables in the words of now; others as they are."""
-    if _ENDED_IN_0_2.search(counted) is None:
-        return counted
-    left_out = left_out_in_0_2(counted)
-    further = _ENDED_IN_0_2.split(counted)[-1].removesuffix(left_out).strip()
-    return f"{counted_rows(unit, left_out)} {further}".rstrip()
-
-
 def asked_rows(unit: Unit) -> str:
     """Which rows of the table there are at all under public conditions; "" without any."""
     if not unit.conditions:
@@ -315,7 +306,12 @@ def _recounted(promise: Guarantee, called: str | msgspec.UnsetType) -> str:
         for before, now in beginnings.items():
             if promise.counted.startswith(before):
                 return now + promise.counted.removeprefix(before)
-    return promise.counted if unit.person is None else counted_since_0_2(after, promise.counted)
+    if unit.person is None or _ENDED_IN_0_2.search(promise.counted) is None:
+        return promise.counted
+    # What version 0.2 said of an answer about tables is said in the words of now.
+    said = left_out_in_0_2(promise.counted)
+    further = _ENDED_IN_0_2.split(promise.counted)[-1].removesuffix(said).strip()
+    return f"{counted_rows(after, said)} {further}".rstrip()
 
 
 def assumptions_of(unit: Unit) -> tuple[str, ...]:

@@ -299,16 +299,12 @@ def measure_of(
         if has_delta:
             raise rho_with_delta(prefix)
         return ZCDP(rho)
-    equals = " " if prefix == "--" else "="
-    quote = "" if prefix == "--" else '"'
+    obstacle = f"{prefix}epsilon and {prefix}rho are both given, and one of them is enough"
     if epsilon is None:
         obstacle = f"neither {prefix}epsilon nor {prefix}rho is given"
-    else:
-        obstacle = f"{prefix}epsilon and {prefix}rho are both given, and one of them is enough"
-    remedy = (
-        f"Write {prefix}epsilon{equals}{quote}0.5{quote}, "
-        f"or {prefix}rho{equals}{quote}0.01{quote} for Gaussian noise"
-    )
+    remedy = 'Write epsilon="0.5", or rho="0.01" for Gaussian noise'
+    if prefix == "--":
+        remedy = "Write --epsilon 0.5, or --rho 0.01 for Gaussian noise"
     raise UsageError(what, obstacle, remedy)
 
 
@@ -482,16 +478,19 @@ def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
     """Add up costs of one measure, or of pure and approximate ones (basic composition; Dwork, Lei
     2009).
     """
-    if all(isinstance(cost, ZCDP) for cost in costs):
-        return ZCDP(sum((cost.rho for cost in costs if isinstance(cost, ZCDP)), Fraction(0)))
-    if any(isinstance(cost, ZCDP) for cost in costs):
+    rhos = [cost.rho for cost in costs if isinstance(cost, ZCDP)]
+    if len(rhos) == len(costs):
+        return ZCDP(sum(rhos, Fraction(0)))
+    if rhos:
         raise UsageError(
             "composing rho with epsilon",
             "they are different measures",
             "Convert by pure_to_zcdp or zcdp_to_approx first",
         )
-    epsilon = sum((cost.epsilon for cost in costs if not isinstance(cost, ZCDP)), Fraction(0))
-    delta = sum((cost.delta for cost in costs if isinstance(cost, ApproxDP)), Fraction(0))
+    epsilons = [cost.epsilon for cost in costs if not isinstance(cost, ZCDP)]
+    deltas = [cost.delta for cost in costs if isinstance(cost, ApproxDP)]
+    epsilon = sum(epsilons, Fraction(0))
+    delta = sum(deltas, Fraction(0))
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
 
 

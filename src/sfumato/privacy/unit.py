@@ -610,8 +610,10 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
             return "with any number of rows", f"all rows that name {self.anyone}"
         if self.counts_persons:
-            once = f"counted at most once in a cell, and in at most {self._cells}"
-            return once, f"the {self.several} counted (each in at most {self._cells})"
+            n_cells = self.cells_of_person
+            cells = "one cell" if n_cells == 1 else several(n_cells, "cell")
+            once = f"counted at most once in a cell, and in at most {cells}"
+            return once, f"the {self.several} counted (each in at most {cells})"
         further = "" if self.limits is msgspec.UNSET else ", ".join(self.limits.in_words())
         if self._rows_follow_from_norm:
             return f"contributing {further}", f"the rows counted (of each {self.who}, {further})"
@@ -619,12 +621,6 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
         per_person = f"at most {self.rows_per_person:,} per {self.who}{and_further}"
         return f"contributing at most {rows}{and_further}", f"the rows counted ({per_person})"
-
-    @property
-    def _cells(self) -> str:
-        """How many cells a person is counted in, in words."""
-        cells = self.cells_of_person
-        return "one cell" if cells == 1 else several(cells, "cell")
 
     def __str__(self) -> str:
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"

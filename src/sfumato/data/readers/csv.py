@@ -180,19 +180,6 @@ def likely_separator(line: str) -> str | None:
     return separator if separator in line else None
 
 
-def other_separator(header: Header, separator: str, header_row: int) -> Explained | None:
-    """Say what the header's form tells of another separator; None if it tells nothing."""
-    likely = likely_separator(header.line)
-    if likely is None or header.line.count(likely) <= header.line.count(separator):
-        return None
-    obstacle = f"{_line(header_row)} has {_times(header.line, likely)} and "
-    obstacle += _times(header.line, separator)
-    remedy = f"Add {stating('separator', 'tab' if likely == TAB else likely)}"
-    if likely == ";":
-        remedy += f", and {stating('decimal', ',')} if its numbers are written 1,5"
-    return obstacle, remedy
-
-
 def _times(line: str, separator: str) -> str:
     single, several = SEPARATORS.get(separator, (f"{separator!r}", f"{separator!r}"))
     number = line.count(separator)
@@ -247,8 +234,16 @@ class CsvFile(TextFile):
 
     def other_separator(self) -> Explained | None:
         """Say whether the header looks as if another sign separated the fields."""
-        header = guarded(self.name, self._header)
-        return other_separator(header, self._separator, self._options.header_row)
+        line = guarded(self.name, self._header).line
+        likely = likely_separator(line)
+        if likely is None or line.count(likely) <= line.count(self._separator):
+            return None
+        obstacle = f"{self.names_place} has {_times(line, likely)} and "
+        obstacle += _times(line, self._separator)
+        remedy = f"Add {stating('separator', 'tab' if likely == TAB else likely)}"
+        if likely == ";":
+            remedy += f", and {stating('decimal', ',')} if its numbers are written 1,5"
+        return obstacle, remedy
 
     @property
     def names_place(self) -> str:

@@ -280,7 +280,17 @@ class DuckFile(DuckTable):
 
         A name that is looked up nowhere else cannot name a file or an address.
         """
-        held = sorted(_tables(connection))
+        held: list[_Held] = []
+        for kind in ("table", "view"):
+            # From the catalog of DuckDB itself: macros in the file cannot change what is found.
+            rows = connection.execute(
+                f"SELECT database_name, schema_name, {kind}_name, internal"
+                f" FROM system.main.duckdb_{kind}s()"
+            )
+            for *parts, is_internal in rows.fetchall():
+                if not is_internal:
+                    held.append(_Held(tuple(parts), is_view=kind == "view"))
+        held.sort()
         for table in held:
             if table.is_named(self._address.parts):
                 return table
@@ -329,18 +339,6 @@ def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     except driver().InvalidInputException:
         pass  # another thread reads the file, and has locked it
     return connection
-
-
-def _tables(connection: duckdb.DuckDBPyConnection) -> Iterator[_Held]:
-    """Give the tables and views of the open file; macros in it cannot change what is found."""
-    for kind in ("table", "view"):
-        rows = connection.execute(
-            f"SELECT database_name, schema_name, {kind}_name, internal"
-            f" FROM system.main.duckdb_{kind}s()"
-        )
-        for *parts, is_internal in rows.fetchall():
-            if not is_internal:
-                yield _Held(tuple(parts), is_view=kind == "view")
 
 
 def _part(name: str) -> str:

@@ -263,7 +263,9 @@ def _expanded(given: str) -> list[File]:
     path = local(given)
     # A name may hold such signs: a file of exactly that name is meant as it is.
     if _WILDCARD.search(str(path)) and not path.exists():
-        files = _matching(path)
+        parts = path.parts
+        n_fixed = next(index for index, part in enumerate(parts) if _WILDCARD.search(part))
+        files = list(_matches(Path(*parts[:n_fixed]), parts[n_fixed:], ()))
         obstacle = "no file matches"
         remedy = "Check the pattern, and the folder from which you run"
         if "?table=" in given:
@@ -296,12 +298,6 @@ def _expanded(given: str) -> list[File]:
 
 
 _WILDCARD = re.compile(r"[*?\[]")
-
-
-def _matching(pattern: Path) -> list[File]:
-    parts = pattern.parts
-    n_fixed = next(index for index, part in enumerate(parts) if _WILDCARD.search(part))
-    return list(_matches(Path(*parts[:n_fixed]), parts[n_fixed:], ()))
 
 
 def _matches(folder: Path, patterns: Names, below: Names) -> Iterator[File]:

@@ -604,7 +604,7 @@ class PostgresTable(RowReader):
 
         It tries out whether the user may read them, and finds whether rows come from elsewhere.
         """
-        (facts,) = self._server.answer(_FACTS.format(table=self._literal)).to_pylist()
+        (facts,) = self._server.answer(_FACTS.format(table=literal(self._server.table))).to_pylist()
         if not facts["is_utf8"]:
             raise DataError(
                 self.name,
@@ -647,7 +647,7 @@ class PostgresTable(RowReader):
 
     def label(self, name: str | None) -> str:
         """Identify the state of the data: by the user's name and what was written, or by all."""
-        query = _STATE.format(table=self._literal, most=READ_IN_FULL)
+        query = _STATE.format(table=literal(self._server.table), most=READ_IN_FULL)
         (state,) = self._server.answer(query).to_pylist()
         if not state["is_local"]:
             return name or ""
@@ -674,12 +674,8 @@ class PostgresTable(RowReader):
 
     # --- queries --------------------------------------------------------------------------------
 
-    @property
-    def _literal(self) -> str:
-        return literal(self._server.table)
-
     def _fields(self) -> list[_Field]:
-        listed = self._server.answer(_COLUMNS.format(self._literal))
+        listed = self._server.answer(_COLUMNS.format(literal(self._server.table)))
         return [_Field(**row) for row in listed.to_pylist()]
 
     def _wanted(self, columns: Columns) -> list[_Field]:

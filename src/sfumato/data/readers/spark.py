@@ -542,8 +542,19 @@ class SparkTable(Reader):
         """Return the cells of all needs that all tasks counted together."""
         rows = self._wanted(scan)
         names = tuple(scan.columns)
-        if scan.unit.person is not None:
-            rows = self._by_person(rows, scan.unit.person, names)
+        person = scan.unit.person
+        if person is not None:
+            # All rows of a person come to one task, and rows without a person are left out.
+            name = _plain_name(names.index(person))
+            type_ = self.schema({person: None}).field(person).type
+            # The sum makes the two zeros one. Equal ids of other types are equal to Spark as well.
+            known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
+            bucket = f"CASE WHEN {_ARE_SPARKS_OWN} THEN {_bucket_of(known)} END AS {BUCKET}"
+            # Some services write "auto" here; 200 is Spark's own default.
+            stated = self._ready().conf.get("spark.sql.shuffle.partitions") or ""
+            parts = int(stated) if stated.isdigit() else 200
+            present = rows.filter(f"{name} IS NOT NULL").selectExpr("*", bucket)
+            rows = present.repartition(parts, BUCKET)
         cells = _mapped(rows, ScanTask(scan, names), columns.ddl)
         return cells.groupBy(*columns.cells).sum(*columns.numbers)
 
@@ -562,19 +573,6 @@ class SparkTable(Reader):
                 for number, place in enumerate(places)
             )
         )
-
-    def _by_person(self, rows: DataFrame, person: str, names: Sequence[str]) -> DataFrame:
-        """Bring all rows of a person to one task, and leave out rows without a person."""
-        name = _plain_name(names.index(person))
-        type_ = self.schema({person: None}).field(person).type
-        # The sum makes the two zeros one. Equal ids of other types are equal to Spark as well.
-        known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
-        bucket = f"CASE WHEN {_ARE_SPARKS_OWN} THEN {_bucket_of(known)} END AS {BUCKET}"
-        # Some services write "auto" here; 200 is Spark's own default.
-        stated = self._ready().conf.get("spark.sql.shuffle.partitions") or ""
-        parts = int(stated) if stated.isdigit() else 200
-        present = rows.filter(f"{name} IS NOT NULL").selectExpr("*", bucket)
-        return present.repartition(parts, BUCKET)
 
 
 def _mapped(rows: DataFrame, task: Task, schema: str) -> DataFrame:
