@@ -452,7 +452,6 @@ class Level(Listed, frozen=True, tag="level", omit_defaults=True, forbid_unknown
         return tuple(label for label, _ in self.groups)
 
     def label_axis(self, name: str) -> LabelAxis:
-        """One cell per label of the level, along the axis of the name given."""
         flat = super().label_axis(name)
         return msgspec.structs.replace(flat, parts=tuple(leaves for _, leaves in self.groups))
 

@@ -287,7 +287,6 @@ class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unk
         return MOST_KEYS
 
     def refines(self, other: AxisCells) -> bool:
-        """Whether each of its cells lies in one cell of the other axis."""
         return self == other
 
 

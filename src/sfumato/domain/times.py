@@ -107,7 +107,7 @@ _FIELD = re.compile(
     rb"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
     rb"(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
 )
-_LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DAYS_OF_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def field_microseconds(field: bytes) -> int | None:
@@ -126,18 +126,15 @@ def field_microseconds(field: bytes) -> int | None:
     shift = _zone_seconds(parts[8] or b"Z")
     # Without leap seconds: the count since 1970 has no place for one.
     is_time = hour <= 23 and minute <= 59 and second <= 59
-    if shift is None or not is_time or not _is_date(year, month, day):
+    if shift is None or not is_time or not 1 <= month <= 12:
+        return None
+    is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = 29 if month == 2 and is_leap_year else _DAYS_OF_MONTHS[month - 1]
+    if not 1 <= day <= days:
         return None
     seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
     fraction = (parts[7] or b"").ljust(6, b"0")[:6]
     return seconds * MICROSECONDS_A_SECOND + int(fraction)
-
-
-def _is_date(year: int, month: int, day: int) -> bool:
-    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTHS[month - 1]):
-        return False
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return leap or (month, day) != (2, 29)
 
 
 def _zone_seconds(zone: bytes) -> int | None:

@@ -86,7 +86,6 @@ class Stream(RowReader):
         return self._open().schema
 
     def rows(self) -> int | None:
-        """Give the number of rows, if the object has a length."""
         return len(self._data) if isinstance(self._data, Sized) else None
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -321,7 +320,6 @@ class NumpyArray(RowReader):
         self._axes = list(axes)
 
     def names(self) -> list[str]:
-        """Give the names of the domain's axes."""
         return self._axes
 
     def schema(self, columns: Columns) -> pa.Schema:
@@ -331,7 +329,6 @@ class NumpyArray(RowReader):
         return len(self._array)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Copy the columns wanted, part by part."""
         for start in range(0, len(self._array), BATCH_ROWS):
             yield self._batch(start, start + BATCH_ROWS, columns)
 
@@ -368,7 +365,7 @@ PIECE_ROWS = 2**18
 
 
 class ParquetFile(RowReader):
-    """A Parquet file, read in batches of the columns wanted."""
+    """A Parquet file, read in batches of the columns wanted; its footer says all else of it."""
 
     in_memory = False
 
@@ -402,17 +399,14 @@ class ParquetFile(RowReader):
         )
 
     def names(self) -> list[str]:
-        """Give the names of the columns, from the footer."""
         with self._open() as file:
             return list(file.schema_arrow.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Give the types of all columns, from the footer."""
         with self._open() as file:
             return file.schema_arrow
 
     def rows(self) -> int | None:
-        """Give the number of rows, from the footer."""
         with self._open() as file:
             return int(file.metadata.num_rows)
 

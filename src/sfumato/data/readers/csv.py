@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.types as pt
 from pyarrow import csv
 
 from sfumato.basics import copy_of
@@ -222,7 +221,7 @@ class CsvFile(TextFile):
             values = []
             for name, column in columns.items():
                 fields = batch[name]
-                if not pt.is_float64(fields.type):
+                if not pa.types.is_float64(fields.type):
                     notation = self._options.notation(name)
                     fields = parsed_column(fields, name, column, own, notation)
                 values.append(fields)
@@ -247,7 +246,6 @@ class CsvFile(TextFile):
 
     @property
     def names_place(self) -> str:
-        """The line that names the columns."""
         return _line(self._options.header_row)
 
     def likely_separator(self) -> str | None:
@@ -313,7 +311,9 @@ class CsvForm:
 
     def readings(self) -> Iterator[csv.ConvertOptions]:
         """Give the ways to read a piece, quickest first; the last one takes any field."""
-        of_bytes = {name: type_ for name, type_ in self.types.items() if not pt.is_float64(type_)}
+        of_bytes = {
+            name: type_ for name, type_ in self.types.items() if not pa.types.is_float64(type_)
+        }
         if len(of_bytes) < len(self.types):
             if self.is_filled:
                 yield self._reading(self.types, ())

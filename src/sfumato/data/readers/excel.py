@@ -290,7 +290,6 @@ class ExcelFile(TextFile):
 
     @property
     def names_place(self) -> str:
-        """The row that names the columns."""
         return f"row {self._options.header_row}"
 
 

@@ -91,7 +91,6 @@ class FileInFolders(NotingReader):
         self._person = person
 
     def names(self) -> list[str]:
-        """Give the names of the columns in the file, then of those that folders add."""
         return [*self._file.names(), *(key for key, _ in self._values)]
 
     def schema(self, columns: Columns) -> pa.Schema:
@@ -374,8 +373,8 @@ def _folders(folder: Path) -> list[str]:
 class Files(NotingReader):
     """The files that paths, directories and patterns stand for, one after another, sorted.
 
-    Each file must have all columns wanted, of types that fit. Ids of persons are converted to one
-    type.
+    Names and types are those of the first file. Each file must have all columns wanted, of types
+    that fit. Ids of persons are converted to one type.
     """
 
     in_memory = False
@@ -435,12 +434,10 @@ class Files(NotingReader):
         return FileInFolders(table, values, self._person) if values else table
 
     def names(self) -> list[str]:
-        """Give the names of the columns of the first file."""
         first = self.parts()[0]
         return guarded(first.name, first.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Give the types of the columns of the first file."""
         first = self.parts()[0]
         return guarded(first.name, first.schema, columns)
 
@@ -465,7 +462,6 @@ class Files(NotingReader):
         return self._as_read(f"{name or 'files'} modified {digest}")
 
     def place(self, name: str | None) -> str:
-        """Identify where the files are, and how they are read."""
         return self._as_read(name or " and ".join(sorted(map(os.path.realpath, self._given))))
 
     def _as_read(self, files: str) -> str:

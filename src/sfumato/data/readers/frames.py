@@ -38,11 +38,9 @@ class PandasFrame(NotingReader):
         self._person = person
 
     def names(self) -> list[str]:
-        """Give the names of the columns whose name is a text."""
         return [name for name in self._frame.columns if isinstance(name, str)]
 
     def index_names(self) -> list[str]:
-        """Give the names of the index, which is not read."""
         names = getattr(getattr(self._frame, "index", None), "names", ())
         return [name for name in names if isinstance(name, str)]
 
@@ -169,7 +167,6 @@ class PolarsFrame(RowReader):
         return pa.RecordBatchReader.from_stream(empty).schema
 
     def rows(self) -> int | None:
-        """Give the number of rows of an eager frame."""
         frame = self._frame
         return len(frame) if _is_eager(frame) else None
 

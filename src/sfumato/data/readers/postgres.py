@@ -642,7 +642,6 @@ class PostgresTable(RowReader):
                 yield pa.record_batch(arrays) if arrays else batch
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Hold one read-only transaction, in which every scan sees the same rows."""
         return self._server.snapshot()
 
     def label(self, name: str | None) -> str:

@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.basics import public_place
@@ -548,7 +547,7 @@ class SparkTable(Reader):
             name = _plain_name(names.index(person))
             type_ = self.schema({person: None}).field(person).type
             # The sum makes the two zeros one. Equal ids of other types are equal to Spark as well.
-            known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
+            known = f"CAST({name} AS DOUBLE) + 0D" if pa.types.is_floating(type_) else name
             bucket = f"CASE WHEN {_ARE_SPARKS_OWN} THEN {_bucket_of(known)} END AS {BUCKET}"
             # Some services write "auto" here; 200 is Spark's own default.
             stated = self._ready().conf.get("spark.sql.shuffle.partitions") or ""
@@ -639,9 +638,7 @@ class SparkFiles(SparkTable):
         super().__init__(spark_guarded(self.name, session, lambda: session.read.parquet(*paths)))
 
     def label(self, name: str | None) -> str:
-        """Identify the state of local files."""
         return super().label(name) if self._files is None else self._files.label(name)
 
     def place(self, name: str | None) -> str:
-        """Identify where local files are."""
         return super().place(name) if self._files is None else self._files.place(name)
