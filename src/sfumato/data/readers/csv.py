@@ -89,7 +89,9 @@ def read_header(
     head = read_up_to(stream, csv_rows.LONGEST + 1)
     is_final = len(head) <= csv_rows.LONGEST
     marked = head.removeprefix(b"\xef\xbb\xbf")  # some programs write it before UTF-8
-    header = _from_line(marked, options.header_row).lstrip(b"\r\n")
+    n_above = options.header_row - 1
+    lines = _LINE_BREAK.split(marked, n_above) if n_above else [marked]
+    header = lines[-1].lstrip(b"\r\n") if len(lines) > n_above else b""
     if not header:
         obstacle = "it has no header" if options.header_row == 1 else f"it has no {where}"
         raise DataError(name, obstacle, f"Write the names of the columns in {where}")
@@ -116,18 +118,6 @@ def read_header(
 
 def _line(header_row: int) -> str:
     return "the first line" if header_row == 1 else f"line {header_row}"
-
-
-def _from_line(head: bytes, number: int) -> bytes:
-    """Return what is left of a file from the line of that number on."""
-    breaks = _LINE_BREAK.finditer(head)
-    start = 0
-    for _ in range(number - 1):
-        line_break = next(breaks, None)
-        if line_break is None:
-            return b""
-        start = line_break.end()
-    return head[start:]
 
 
 def _utf_16(head: bytes) -> str | None:
