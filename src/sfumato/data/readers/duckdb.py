@@ -13,7 +13,7 @@ import tempfile
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -249,7 +249,15 @@ class DuckFile(DuckTable):
             return
         check_file(self._path, self._address.place)
         with closing(self._opened()) as opened:
-            connection = _locked(opened.cursor())
+            connection = opened.cursor()
+            # Nothing changes the settings of a file from here on. A bar that shows how far a query
+            # has come would write to standard output, among what is printed there, and how far it
+            # has come is a fact about the rows. In notebooks connections begin with one, and
+            # cursors without.
+            with suppress(driver().InvalidInputException):
+                # Else another thread reads the file, and has locked it.
+                connection.execute("SET enable_progress_bar = false")
+                connection.execute("SET lock_configuration = true")
             self._of_thread.connection = connection
             try:
                 yield connection
@@ -324,21 +332,6 @@ class DuckFile(DuckTable):
         else:
             return opened
         raise DataError(self._address.place, obstacle, remedy)
-
-
-def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Let nothing change the settings of a file from here on.
-
-    A bar that shows how far a query has come would write to standard output, among what is printed
-    there, and how far it has come is a fact about the rows. In notebooks connections begin with
-    one, and cursors without.
-    """
-    try:
-        connection.execute("SET enable_progress_bar = false")
-        connection.execute("SET lock_configuration = true")
-    except driver().InvalidInputException:
-        pass  # another thread reads the file, and has locked it
-    return connection
 
 
 def _part(name: str) -> str:

@@ -452,7 +452,6 @@ class _Field(NamedTuple):
 
     @property
     def sent(self) -> str:
-        """The column in a query."""
         name = quoted(self.name)
         if self.number == _NUMERIC:
             return f"trim_scale(nullif({name}, 'NaN'))::text"

@@ -35,7 +35,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
@@ -94,10 +94,8 @@ def installed() -> dict[str, str]:
     """Return the versions of Spark's packages for Python that are installed, by name."""
     versions = {}
     for name in ("pyspark", "pyspark-client"):
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return versions
 
 
