@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from sfumato.data import fields
 from sfumato.data.dates import DateFormat, date_format
+from sfumato.data.options import Notation
+from sfumato.data.schema import dates
 from sfumato.domain.times import field_microseconds
 
 FORMATS = st.sampled_from(
@@ -33,7 +35,8 @@ MOMENTS = st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31))
 
 
 def moments(column: list[bytes | None], format_: DateFormat) -> pa.Array:
-    return fields._times(pa.array([b"x", *column], pa.binary())[1:], format_).cast(pa.int64())
+    texts = pa.array([b"x", *column], pa.binary())[1:]
+    return fields.parse(texts, dates("day"), Notation(dates=format_)).cast(pa.int64())
 
 
 def read_alike(format_: str, column: list[bytes | None]) -> None:

@@ -26,6 +26,7 @@ _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)
 _DUCKDB = re.compile(r"duckdb:", re.I)
 HARMLESS = ("host", "port", "sslmode", "connect_timeout", "target_session_attrs")
 """The parameters of an address that are shown: none of them can hold a secret."""
+# The parameters that a plan holds: they say where the table is, and who reads it.
 _IN_PLANS = frozenset(
     {
         *HARMLESS,
@@ -33,22 +34,21 @@ _IN_PLANS = frozenset(
         *("table", "user"),
     }
 )
-"""The parameters that a plan holds: they say where the table is, and who reads it."""
 
+# The values that some of them have there: weaker ones would let others read along.
 _VALUES_IN_PLANS = {
     "sslmode": ("require", "verify-ca", "verify-full"),
     "channel_binding": ("require",),
     "sslrootcert": ("system",),
 }
-"""The values that some of them have there: weaker ones would let others read along."""
 
 _HOST = r"(?:[\w.%~-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?"
+# A user, hosts and a database, read alike by the driver and here.
 _PLACE_IN_PLANS = re.compile(rf"(?:[^@/?#\[\]]*@)?{_HOST}(?:,{_HOST})*(?:/[^?#\[\]]*)?", re.ASCII)
-"""A user, hosts and a database, read alike by the driver and here."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# A path that no file can have: the driver looks for passwords there, and asks for none.
 _NO_FILE = f"{os.devnull}/none"
-"""A path that no file can have: the driver looks for passwords there, and asks for none."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -285,7 +285,12 @@ def required_of_plan(address: str, where: str) -> None:
             "it is not clear which host and database its address names",
             'Write path = "postgresql://user@host/database?table=trips"',
         )
-    refused = _refused_of_plan(server)
+    refused = [name for name, value in server.parameters if not _may_be_in_plan(name, value)]
+    # Nobody reads along at a socket, so any mode of TLS may stand there.
+    if server.hosts and all(map(_is_socket, server.hosts)):
+        refused = [name for name in refused if name != "sslmode"]
+    if ":" in server.login:
+        refused.append("password")
     if not refused:
         return
     # What does not look like the name of a parameter may be a part of a password.
@@ -298,17 +303,6 @@ def required_of_plan(address: str, where: str) -> None:
         f'Write path = "{server.without_password()}", and give passwords and'
         " files of keys by your own environment, such as PGPASSFILE",
     )
-
-
-def _refused_of_plan(server: Address) -> list[str]:
-    """Return what an address states that a plan may not."""
-    refused = [name for name, value in server.parameters if not _may_be_in_plan(name, value)]
-    # Nobody reads along at a socket, so any mode of TLS may stand there.
-    if server.hosts and all(map(_is_socket, server.hosts)):
-        refused = [name for name in refused if name != "sslmode"]
-    if ":" in server.login:
-        refused.append("password")
-    return refused
 
 
 def of_plan(address: str, environment: Mapping[str, str]) -> str:
@@ -336,7 +330,8 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
     if "PGREQUIREAUTH" not in environment:
         added["require_auth"] = "scram-sha-256,none"
     states_mode = "sslmode" in dict(server.parameters) or "PGSSLMODE" in environment
-    if not states_mode and not all(map(_is_here, server.hosts)):
+    is_here = all(_is_socket(host) or host in _LOOPBACK for host in server.hosts)
+    if not states_mode and not is_here:
         added["sslmode"] = "require"
     if not set(server.hosts) <= set(environment.get("PGHOST", "").split(",")):
         # Nothing that the custodian keeps is offered to a server that only the plan names.
@@ -361,10 +356,6 @@ def _server(address: str) -> Address | None:
 
 def _is_socket(host: str) -> bool:
     return host.startswith(("/", "@"))
-
-
-def _is_here(host: str) -> bool:
-    return _is_socket(host) or host in _LOOPBACK
 
 
 def with_table(data: object, table: str) -> str:

@@ -122,8 +122,8 @@ from sfumato.random import bits
 
 # --- limits by cell -------------------------------------------------------------------------------
 
+# A norm that no number of rows exceeds that one partition may hold.
 ALWAYS_WITHIN = 2**31
-"""A norm that no number of rows exceeds that one partition may hold."""
 
 
 class LimitedRows(msgspec.Struct, frozen=True):
@@ -196,7 +196,13 @@ class LimitsByCell:
     def kept(self, rows: LimitedRows) -> Array:
         """Tell which rows are kept of all rows of some persons: int64 ndarray, ascending."""
         indices, ranks = self._within_cells(rows)
-        return indices[self._within_all(rows.take(indices), ranks)]
+        within = rows.take(indices)
+        is_kept = first_rows(within.tokens, self._rows)
+        if self._norm is not None and self._norm < ALWAYS_WITHIN:
+            # The row of rank m in its cell makes m^2 there to (m + 1)^2.
+            squares = _sums_of_persons(2 * ranks + 1, person_numbers(within.tokens))
+            is_kept &= squares <= self._norm**2
+        return indices[is_kept]
 
     def reduced(self, rows: LimitedRows) -> Array:
         """Tell which rows may be kept of a part of the rows of some persons: int64 ndarray."""
@@ -211,15 +217,6 @@ class LimitsByCell:
             is_kept &= by_cell.in_first_cells(self._cells_per_person, rows.cell_priorities)
         indices = np.flatnonzero(is_kept)
         return indices, ranks[indices]
-
-    def _within_all(self, rows: LimitedRows, ranks: Array) -> Array:
-        """Tell whether each row is within the norm and the number of rows: bool ndarray."""
-        is_kept = first_rows(rows.tokens, self._rows)
-        if self._norm is not None and self._norm < ALWAYS_WITHIN:
-            # The row of rank m in its cell makes m^2 there to (m + 1)^2.
-            squares = _sums_of_persons(2 * ranks + 1, person_numbers(rows.tokens))
-            is_kept &= squares <= self._norm**2
-        return is_kept
 
 
 def _order_by_cell(persons: Array, cells: list[Array]) -> Array:
@@ -347,7 +344,6 @@ class Bounder(RowRecords[PackedRows]):
         return kept
 
     def _finished(self, records: Records, splits: int) -> PackedRows:
-        """Give the packed cells of the rows that each lattice keeps."""
         indices = self._kept_rows(records, splits)
         return [
             [integers[rows] for integers in packed]
@@ -434,7 +430,6 @@ class CellBounder(RowRecords[PackedRows]):
         return order, LimitedRows(tokens, cells, cell_priorities[0] if cell_priorities else None)
 
     def _finished(self, records: Records, splits: int) -> PackedRows:
-        """Give what is counted of the rows that are kept."""
         order, rows = self._sorted_rows(records, splits)
         kept = order[self._limits.kept(rows)]
         return [[field[kept] for field in records[self._n_tokens + self._counted_place :]]]
@@ -547,15 +542,12 @@ class StackedLimits:
         along = zip(self._norm.levels, margin, coordinates, strict=True)
         for fanouts, level, column in along:
             if level:
-                cells *= sum(fanouts[level - 1])
-                cells += _ancestors(fanouts, level)[column]
+                n_cells = sum(fanouts[level - 1])
+                cells *= n_cells
+                # The cell of this level in which each cell of the last one lies.
+                ancestors = reduce(np.repeat, fanouts[level:], np.arange(n_cells))
+                cells += ancestors[column]
         return cells
-
-
-def _ancestors(fanouts: tuple[tuple[int, ...], ...], level: int) -> Array:
-    """Return the cell of a level in which each cell of the last one lies: int64 ndarray."""
-    cells = np.arange(sum(fanouts[level - 1]))
-    return reduce(np.repeat, fanouts[level:], cells)
 
 
 def _sums_of_persons(numbers: Array, persons: Array) -> Array:

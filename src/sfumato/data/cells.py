@@ -73,8 +73,8 @@ _END = (dt.date.max.toordinal() + 1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
 _MICROSECONDS_AN_HOUR = MICROSECONDS_A_DAY // 24
 
 
+# Sends a column to its cells on one axis: int64 ndarray of shape (rows,).
 CellsOfColumn: TypeAlias = Callable[[pa.Array], Array]
-"""Sends a column to its cells on one axis: int64 ndarray of shape (rows,)."""
 
 
 def cells_of(axis: LabelAxis) -> CellsOfColumn:
@@ -124,23 +124,18 @@ def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
     is_known = is_valid(array)
     times = whole_times(array, "microsecond")
     is_known = is_known & (times >= _FIRST) & (times < _END)
-    is_zoned = _is_zoned(array)
-    if timezone is not None and is_zoned is not None:
-        read = is_known & is_zoned
-        times = times.copy()
-        times[read] = local(times[read], timezone)
-        # Local clocks may show a year beyond 1 to 9999 where UTC does not.
-        is_known = is_known & (times >= _FIRST) & (times < _END)
-    return times, is_known
-
-
-def _is_zoned(array: pa.Array) -> Array | None:
-    """Tell which rows hold instants: bool ndarray of shape (rows,); None where none does."""
+    if timezone is None:
+        return times, is_known
     if is_moments(array.type):
-        return zoned_moments(array)
-    if pt.is_timestamp(array.type) and array.type.tz is not None:
-        return np.ones(len(array), bool)
-    return None
+        is_instant = is_known & zoned_moments(array)
+    elif pt.is_timestamp(array.type) and array.type.tz is not None:
+        is_instant = is_known
+    else:
+        return times, is_known
+    times = times.copy()
+    times[is_instant] = local(times[is_instant], timezone)
+    # Local clocks may show a year beyond 1 to 9999 where UTC does not.
+    return times, is_known & (times >= _FIRST) & (times < _END)
 
 
 def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
@@ -150,24 +145,22 @@ def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
         return (times % MICROSECONDS_A_DAY) // _MICROSECONDS_AN_HOUR
     if part == "weekday":
         return (days + DAYS_BEFORE_EPOCH) % 7
+    if part == "week" and spanned:
+        return (days + DAYS_BEFORE_EPOCH) // 7
     if part == "week":
-        return (days + DAYS_BEFORE_EPOCH) // 7 if spanned else _weeks_of_year(days) - 1
+        # By ISO 8601 they are numbered from 1 to 53.
+        dates = array_of(days.astype(np.int32)).view(pa.date32())
+        return ndarray_of(pc.iso_week(dates)) - 1
     months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + 1970 * 12
     if part == "month":
         return months if spanned else months % 12
     return months // 12
 
 
-def _weeks_of_year(days: Array) -> Array:
-    """Return the numbers of weeks by ISO 8601, 1 to 53."""
-    dates = array_of(days.astype(np.int32)).view(pa.date32())
-    return ndarray_of(pc.iso_week(dates))
-
-
 # --- rows -----------------------------------------------------------------------------------------
 
+# A column, and what its numbers count.
 _Reading: TypeAlias = tuple[str, TimeUnit | None]
-"""A column, and what its numbers count."""
 
 _Numeric: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing
 
@@ -250,24 +243,22 @@ class RowLocator:
     def _cells(
         self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]
     ) -> Array:
-        """Return the cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
         if isinstance(axis, LabelAxis):
             return self._labels[axis](batch[axis.column_name])
         column = batch[axis.column_name]
         if isinstance(axis, KeyAxis):
             return self.key_numbers[axis].cells(column)
-        if isinstance(axis, GridAxis) and axis.holds_whole_numbers and _is_of_integers(column):
+        if (
+            isinstance(axis, GridAxis)
+            and axis.holds_whole_numbers
+            and pt.is_signed_integer(column.type)
+            and not column.null_count
+        ):
             return axis.locate_whole(ndarray_of(column).astype(np.int64, copy=False))
         return axis.locate(_numbers(batch, axis, converted))
 
 
-def _is_of_integers(column: pa.Array) -> bool:
-    """Tell whether a column holds integers that fit 64 bits with a sign, and none is missing."""
-    return pt.is_signed_integer(column.type) and not column.null_count
-
-
 def _numbers(batch: pa.RecordBatch, axis: _Numeric, converted: dict[_Reading, Array]) -> Array:
-    """Return the numbers of a batch along an axis; ``converted`` keeps them."""
     # One column may be read as days by one axis, and as microseconds by another.
     reading = (axis.column_name, axis.time)
     if reading not in converted:
@@ -338,24 +329,20 @@ def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]
             wanted = {(type(label), label) for label in labels}
             return axis, np.array([(type(label), label) in wanted for label in axis.labels])
         case Within() if isinstance(declared, Interval):
-            return _cut_at_range(condition, declared)
+            # The axis is cut at the ends of the range, and one of the pieces lies between them.
+            low, high = declared.numbers
+            lower = low if condition.lower is None else number_of(condition.lower)
+            upper = high if condition.upper is None else number_of(condition.upper)
+            edges = sorted({low, lower, upper, high})
+            cut = EdgesAxis(
+                condition.axis,
+                tuple(edges),
+                declared.time,
+                declared.stand_in,
+                declared.stride,
+                low,
+                declared.column,
+            )
+            return cut, np.array([lower <= edge < upper for edge in edges[:-1]])
         case _:
             raise InternalError("A condition does not fit the axis that it was made for.")
-
-
-def _cut_at_range(condition: Within, interval: Interval) -> tuple[EdgesAxis, Array]:
-    """Return the axis cut at the ends of a range, and which of the pieces lies between them."""
-    low, high = interval.numbers
-    lower = low if condition.lower is None else number_of(condition.lower)
-    upper = high if condition.upper is None else number_of(condition.upper)
-    edges = sorted({low, lower, upper, high})
-    axis = EdgesAxis(
-        condition.axis,
-        tuple(edges),
-        interval.time,
-        interval.stand_in,
-        interval.stride,
-        low,
-        interval.column,
-    )
-    return axis, np.array([lower <= edge < upper for edge in edges[:-1]])

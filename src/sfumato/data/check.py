@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers import Needs
-from sfumato.basics import Array, is_valid, thread_limit
+from sfumato.basics import is_valid, thread_limit
 from sfumato.data.bounding import fresh_key
 from sfumato.data.cells import RowLocator
 from sfumato.data.fields import sentence
@@ -47,9 +47,8 @@ from sfumato.data.reader import (
 from sfumato.data.scan import Reading
 from sfumato.data.schema import KnownTypes
 from sfumato.data.source import Source, columns_of
-from sfumato.domain import Lattice, LatticeAxis, grid_axis
+from sfumato.domain import Lattice, grid_axis
 from sfumato.errors import DataError, without_frames
-from sfumato.privacy import Unit
 
 NOT_UTF8_HINT = (
     "Some fields are not text of the encoding, which is UTF-8 unless another is stated. If the "
@@ -145,7 +144,13 @@ def _hints_of_losses(losses: Losses) -> Iterator[str]:
 
 
 def _axis_checks(part: _Part, losses: Losses, *, all_labels: bool) -> tuple[AxisCheck, ...]:
-    segments = _segments(part.needs)
+    # The parts of axes in which values are added up: their axis loses rows, not each of them.
+    segments = {
+        axis
+        for need in part.needs
+        for axis in need.lattice.axes
+        if any(axis.name == summed.axis.name for summed in need.sums)
+    }
     checks = [
         axis_losses.result(
             losses.unparsed[axis.column_name],
@@ -163,15 +168,6 @@ def _everything(source: Source) -> Needs:
     one_bin = partial(grid_axis, cells=1)
     axes = tuple(axis.on_lattice(name, one_bin) for name, axis in source.domain.items())
     return Needs(Lattice(axes), 1)
-
-
-def _segments(needs: Sequence[Needs]) -> set[LatticeAxis]:
-    """Return the parts of axes in which values are added up: their axis loses rows, not each."""
-    segments: set[LatticeAxis] = set()
-    for need in needs:
-        summed = {summed.axis.name for summed in need.sums}
-        segments.update(axis for axis in need.lattice.axes if axis.name in summed)
-    return segments
 
 
 class _Part:
@@ -209,9 +205,13 @@ class _Part:
         self.axes = {axis: AxisLosses(axis) for axis in axes}
         self.counted = np.zeros(len(needs), np.int64)
         self.persons: PersonCounter | None = None
+        self.by_cell: dict[int, CellPersonCounter] = {}
         if self._unit.person is not None:
             self.persons = PersonCounter(self._unit.rows_per_person, len(needs))
-        self.by_cell = _cell_counters(needs, self._unit, key)
+            for question, need in enumerate(needs):
+                unit = limits_on_cells(need, self._unit)
+                if unit is not None:
+                    self.by_cell[question] = CellPersonCounter(key, need, unit)
         limited = [needs[question] for question in self.by_cell]
         self.locator = RowLocator(
             [axis for need in limited for axis in need.columns], chosen_by(limited), key
@@ -238,20 +238,15 @@ class _Part:
             for need in self.needs
         ]
         if self.persons is not None:
-            counts = self._add_persons(self.persons, chunk, counts)
+            # Rows without a person count for no question.
+            has_person = is_valid(person_ids(chunk, self._unit.person_columns).ids)
+            self.without_person += int((~has_person).sum())
+            cells, rows = self.locator.located(chunk, self._unit.person_columns)
+            self.persons.add(rows.tokens, [counted[has_person] for counted in counts])
+            for counter in self.by_cell.values():
+                counter.add(rows, cells)
+            counts = [counted & has_person for counted in counts]
         self.counted += [int(np.count_nonzero(counted)) for counted in counts]
-
-    def _add_persons(
-        self, persons: PersonCounter, chunk: pa.RecordBatch, counts: list[Array]
-    ) -> list[Array]:
-        """Count the persons of a chunk; rows without a person count for no question."""
-        has_person = is_valid(person_ids(chunk, self._unit.person_columns).ids)
-        self.without_person += int((~has_person).sum())
-        cells, rows = self.locator.located(chunk, self._unit.person_columns)
-        persons.add(rows.tokens, [counted[has_person] for counted in counts])
-        for counter in self.by_cell.values():
-            counter.add(rows, cells)
-        return [counted & has_person for counted in counts]
 
     def finish(self) -> Iterator[None]:
         """Count the persons, in steps."""
@@ -293,15 +288,3 @@ class _Part:
             persons_beyond_limit=beyond,
             limits="" if by_cell is None else by_cell.limits_in_words,
         )
-
-
-def _cell_counters(needs: Sequence[Needs], unit: Unit, key: bytes) -> dict[int, CellPersonCounter]:
-    """Return what counts the cells of each person, for each question that limits them."""
-    if unit.person is None:
-        return {}
-    limits = [limits_on_cells(need, unit) for need in needs]
-    return {
-        question: CellPersonCounter(key, needs[question], within)
-        for question, within in enumerate(limits)
-        if within is not None
-    }

@@ -48,7 +48,10 @@ def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
     if pt.is_null(array.type):
         return np.full(len(array), np.nan)
     if time is not None:
-        return _times(array, time)
+        values = whole_times(array, time).astype(np.float64)
+        if array.null_count:
+            values[~is_valid(array)] = np.nan
+        return values
     if pt.is_decimal(array.type):
         # Arrow's own cast to doubles rounds twice: 0.7 would become 0.7000000000000001.
         array = array.cast(pa.string())
@@ -58,29 +61,17 @@ def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
     return ndarray_of(array)
 
 
-def _times(array: pa.Array, time: TimeUnit) -> Array:
-    values = whole_times(array, time).astype(np.float64)
-    if array.null_count:
-        values[~is_valid(array)] = np.nan
-    return values
-
-
 def whole_times(array: pa.Array, time: TimeUnit) -> Array:
-    """Convert a plain column of dates or times to days or microseconds: int64 ndarray.
+    """Convert a plain column of dates or times to days or microseconds, floored: int64 ndarray.
 
     It is 0 where a value is missing.
     """
     array = times_of(array)
     integer_type = pa.int32() if pt.is_date32(array.type) else pa.int64()
-    ticks = ndarray_of(array.view(integer_type), 0)
-    return _in_unit(ticks.astype(np.int64, copy=False), array.type, time)
-
-
-def _in_unit(ticks: Array, type_: pa.DataType, time: TimeUnit) -> Array:
-    """Convert the ticks of a type of dates or times to days or to microseconds, floored."""
-    if pt.is_date32(type_):
+    ticks = ndarray_of(array.view(integer_type), 0).astype(np.int64, copy=False)
+    if pt.is_date32(array.type):
         return ticks if time == "day" else _multiplied(ticks, MICROSECONDS_A_DAY)
-    unit = "ms" if pt.is_date64(type_) else type_.unit
+    unit = "ms" if pt.is_date64(array.type) else array.type.unit
     if time == "day":
         # Without microseconds in between, which far days would overflow: a day may name a person.
         return ticks // (TICKS_A_SECOND[unit] * SECONDS_A_DAY)
@@ -103,8 +94,8 @@ def _multiplied(ticks: Array, factor: int) -> Array:
 # --- labels -------------------------------------------------------------------------------------
 
 
+# How many times as long as a column its dictionary may be to be looked up as a whole.
 _MOST_UNUSED = 2
-"""How many times as long as a column its dictionary may be to be looked up as a whole."""
 
 
 class Labels:
@@ -125,22 +116,19 @@ class Labels:
         # Some readers hand out a larger dictionary with each batch, most of which it does not use.
         if len(encoded.dictionary) > _MOST_UNUSED * len(array):
             encoded = decoded(encoded).dictionary_encode()
-        self._learn(encoded.dictionary)
+        dictionary = encoded.dictionary
+        last = self._dictionary
+        # Chunks of one batch have the same dictionary: it is looked up once.
+        if last is None or last.type != dictionary.type or not last.equals(dictionary):
+            self._dictionary = dictionary
+            cells = self._index.cells(values_of(dictionary))
+            self._cells_of_values = np.append(cells, self._axis.missing_cell)
         indices = encoded.indices
         if indices.null_count:
             indices = indices.cast(pa.int64())
         places = ndarray_of(indices, len(self._cells_of_values) - 1)
         # Less than half of the time of an index in brackets.
         return np.asarray(self._cells_of_values.take(places))
-
-    def _learn(self, dictionary: pa.Array) -> None:
-        """Look a dictionary up, unless it is the last one again, as in chunks of one batch."""
-        last = self._dictionary
-        if last is not None and last.type == dictionary.type and last.equals(dictionary):
-            return
-        self._dictionary = dictionary
-        cells = self._index.cells(values_of(dictionary))
-        self._cells_of_values = np.append(cells, self._axis.missing_cell)
 
 
 # --- forms of a column --------------------------------------------------------------------------

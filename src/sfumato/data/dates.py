@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 import msgspec
@@ -49,6 +49,7 @@ _FULL_MONTHS = (
 )
 MONTHS = tuple(month[:3] for month in _FULL_MONTHS)
 
+# What each directive reads, and how it is written; letters in any case.
 _PARTS: dict[str, tuple[str, str]] = {
     "Y": ("year", "[0-9]{4}"),
     "y": ("year", "[0-9]{2}"),
@@ -64,8 +65,8 @@ _PARTS: dict[str, tuple[str, str]] = {
     "p": ("half", "am|pm"),
     "z": ("zone", "z|[+-][0-9]{2}(?::?[0-9]{2})?"),
 }
-"""What each directive reads, and how it is written; letters in any case."""
 
+# What a part needs beside it.
 _NEEDS = (
     ("month", "year", "a year: %Y for 2024, %y for 24"),
     ("day", "month", "a month: %m for 3, %b for Mar, %B for March"),
@@ -74,13 +75,12 @@ _NEEDS = (
     ("second", "minute", "a minute: %M"),
     ("fraction", "second", "a second: %S"),
 )
-"""What a part needs beside it."""
 
+# The hours of half a day, in their order.
 _TWELVE = ("12", *(f"{hour:02d}" for hour in range(1, 12)))
-"""The hours of half a day, in their order."""
 
+# Of two digits, 69 to 99 are 1969 to 1999, as POSIX has it.
 PIVOT = 69
-"""Of two digits, 69 to 99 are 1969 to 1999, as POSIX has it."""
 
 
 class DateFormat(msgspec.Struct, frozen=True):
@@ -105,37 +105,29 @@ class DateFormat(msgspec.Struct, frozen=True):
         True
         """
         written = self._pattern.fullmatch(field.strip(BLANKS))
-        return None if written is None else self._iso(written)
-
-    def _iso(self, written: re.Match[bytes]) -> str | None:
+        if written is None:
+            return None
         parts = {name: (text or b"").decode().lower() for name, text in written.groupdict().items()}
-        date = f"{self._year(parts):04d}-{self._month(parts):02d}-{int(parts.get('day', 1)):02d}"
+        year = int(parts["year"])
+        if self.has_short_years:
+            year += 1900 if year >= PIVOT else 2000
+        month = 1
+        if "m" in self._directives:
+            month = int(parts["month"])
+        elif "month" in parts:
+            month = MONTHS.index(parts["month"][:3]) + 1
+        date = f"{year:04d}-{month:02d}-{int(parts.get('day', 1)):02d}"
         if "hour" not in parts:
             return date
-        hour = self._hour(parts)
-        if hour is None:
-            return None
+        hour = int(parts["hour"])
+        if "I" in self._directives:
+            if not 1 <= hour <= 12:
+                return None
+            # Twelve comes before one on the clock: 12 AM is hour 0, and 12 PM is hour 12.
+            hour = hour % 12 + 12 * (parts["half"] == "pm")
         second = f"{int(parts.get('second', 0)):02d}.{parts.get('fraction', '0')}"
         zone = parts.get("zone", "z").upper()
         return f"{date}T{hour:02d}:{int(parts.get('minute', 0)):02d}:{second}{zone}"
-
-    def _year(self, parts: dict[str, str]) -> int:
-        year = int(parts["year"])
-        if not self.has_short_years:
-            return year
-        return year + (1900 if year >= PIVOT else 2000)
-
-    def _month(self, parts: dict[str, str]) -> int:
-        if "m" in self._directives:
-            return int(parts["month"])
-        return MONTHS.index(parts["month"][:3]) + 1 if "month" in parts else 1
-
-    def _hour(self, parts: dict[str, str]) -> int | None:
-        hour = int(parts["hour"])
-        if "I" not in self._directives:
-            return hour
-        # Twelve comes before one on the clock: 12 AM is hour 0, and 12 PM is hour 12.
-        return hour % 12 + 12 * (parts["half"] == "pm") if 1 <= hour <= 12 else None
 
     @property
     def has_zone(self) -> bool:
@@ -180,19 +172,14 @@ def date_format(text: str) -> DateFormat:
             "Write %d for the day, %m for the month, %Y for the year, and for times %H, %M and "
             '%S: 14.03.2024 is "%d.%m.%Y", and 3/14/2024 5:30 PM is "%m/%d/%Y %I:%M %p"',
         )
-    pattern = _translated(text, lambda letter: "(?P<{}>{})".format(*_PARTS[letter]))
-    return DateFormat(text, directives, re.compile(pattern.encode(), re.IGNORECASE))
-
-
-def _translated(text: str, group_of: Callable[[str], str]) -> str:
-    """Write a format as a pattern: each directive as a group, and all else as it stands."""
-    pieces = re.split("(%.)", text, flags=re.DOTALL)
-    return "".join(
-        group_of(piece[1:])
+    # Each directive becomes a group, and all else stands as it is.
+    pattern = "".join(
+        "(?P<{}>{})".format(*_PARTS[piece[1:]])
         if piece.startswith("%") and piece != "%%"
         else re.escape("%" if piece == "%%" else piece)
-        for piece in pieces
+        for piece in re.split("(%.)", text, flags=re.DOTALL)
     )
+    return DateFormat(text, directives, re.compile(pattern.encode(), re.IGNORECASE))
 
 
 def _obstacle(directives: Sequence[str]) -> str | None:
@@ -204,20 +191,13 @@ def _obstacle(directives: Sequence[str]) -> str | None:
     for part in parts:
         if parts.count(part) > 1:
             return f"it names the {part} twice"
-    if gap := _gap(parts):
-        return gap
-    if ("I" in directives) != ("half" in parts):
-        return "hours to twelve are %I, and need %p for AM or PM"
-    return None
-
-
-def _gap(parts: Sequence[str]) -> str | None:
-    """Say what the parts of a format lack; None if nothing."""
     if "year" not in parts:
         return "it has no year"
     for part, needed, how in _NEEDS:
         if part in parts and needed not in parts:
             return f"it has the {part} and lacks {how}"
+    if ("I" in directives) != ("half" in parts):
+        return "hours to twelve are %I, and need %p for AM or PM"
     return None
 
 
@@ -306,7 +286,13 @@ def local(instants: Array, timezone: str | None) -> Array:
     days = instants // MICROSECONDS_A_DAY
     first = int(days.min())
     days -= first
-    starts, ends = _offsets_of_days(timezone, first, days)
+    # Offsets are looked up for the days that occur. All days of the calendar are less than 2^22.
+    occurs = np.bincount(days) > 0
+    starts = np.zeros(len(occurs), np.int64)
+    ends = np.zeros(len(occurs), np.int64)
+    for day in np.flatnonzero(occurs).tolist():
+        starts[day] = _offset_of_day(timezone, first + day)
+        ends[day] = _offset_of_day(timezone, first + day + 1)
     offsets = starts[days]
     on_change = (starts != ends)[days]
     if on_change.any():
@@ -316,20 +302,6 @@ def local(instants: Array, timezone: str | None) -> Array:
         changed = [offset_at(timezone, second) for second in seconds.tolist()]
         offsets[on_change] = np.array(changed, np.int64)[again]
     return np.asarray(instants + offsets)
-
-
-def _offsets_of_days(timezone: str, first: int, days: Array) -> tuple[Array, Array]:
-    """Return the offsets at the beginning and the end of days, counted from the first on.
-
-    They are looked up for the days that occur. All days of the calendar are less than 2^22.
-    """
-    occurs = np.bincount(days) > 0
-    starts = np.zeros(len(occurs), np.int64)
-    ends = np.zeros(len(occurs), np.int64)
-    for day in np.flatnonzero(occurs).tolist():
-        starts[day] = _offset_of_day(timezone, first + day)
-        ends[day] = _offset_of_day(timezone, first + day + 1)
-    return starts, ends
 
 
 @lru_cache(maxsize=2**18)

@@ -50,7 +50,6 @@ from sfumato.basics import binary_of, is_true, pc, several, without
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.dates import (
     MOMENT,
-    DateFormat,
     all_alike,
     holds_times,
     iso_fields,
@@ -62,11 +61,11 @@ from sfumato.data.schema import AS_DECLARED
 from sfumato.domain import BLANKS, Label, field_microseconds
 from sfumato.errors import DataError
 
+# Reads one field by itself; None where it does not parse.
 ReadOne: TypeAlias = Callable[[bytes], object]
-"""Reads one field by itself; None where it does not parse."""
 
+# Reads a column as a whole; every field of it parses, or is null.
 ReadAll: TypeAlias = Callable[[pa.Array], pa.Array]
-"""Reads a column as a whole; every field of it parses, or is null."""
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 _TRUTHS = {b"1": True, b"true": True, b"0": False, b"false": False}
@@ -149,14 +148,19 @@ def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Arr
     type_ = declared(column)
     if pt.is_float64(type_):
         return _numbers(_in_plain_notation(texts, notation))
-    if pt.is_timestamp(type_):
-        return _times(texts, notation.dates)
-    if type_ == MOMENT:
-        return _moments(texts, notation.dates)
+    if pt.is_timestamp(type_) or type_ == MOMENT:
+        dates = notation.dates
+        times = _timestamps(texts if dates is None else iso_fields(texts, dates))
+        if type_ == MOMENT:
+            times = all_alike(times, zoned=dates.has_zone) if dates else of_fields(texts, times)
+        return times
     if pt.is_boolean(type_):
         return _one_by_one(texts, _answer, type_)
     if column is None or pt.is_string(type_):
-        return _texts(texts)
+        try:
+            return texts.cast(pa.string())
+        except pa.ArrowInvalid:
+            return _one_by_one(texts, text_of, pa.string())
     return _whole_labels(_in_plain_notation(texts, notation), column.listed)
 
 
@@ -164,7 +168,6 @@ def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Arr
 
 
 def _one_by_one(texts: pa.Array, read_one: ReadOne, type_: pa.DataType) -> pa.Array:
-    """Read each distinct field once."""
     encoded = texts.dictionary_encode()
     values = pa.array([read_one(raw) for raw in encoded.dictionary.to_pylist()], type_)
     return values.take(encoded.indices)
@@ -173,7 +176,6 @@ def _one_by_one(texts: pa.Array, read_one: ReadOne, type_: pa.DataType) -> pa.Ar
 def _plain_as_a_whole(
     texts: pa.Array, is_plain: pa.Array, read_all: ReadAll, read_one: ReadOne
 ) -> pa.Array:
-    """Read the fields of a plain form as a whole, and the others one by one."""
     is_plain = is_true(is_plain)
     values = read_all(without(texts, pc.invert(is_plain)))
     is_odd = pc.and_not(texts.is_valid(), is_plain)
@@ -183,23 +185,13 @@ def _plain_as_a_whole(
     return pc.replace_with_mask(values, is_odd, odd_values.cast(values.type))
 
 
-# --- text ---------------------------------------------------------------------------------------
-
-
-def _texts(texts: pa.Array) -> pa.Array:
-    try:
-        return texts.cast(pa.string())
-    except pa.ArrowInvalid:
-        return _one_by_one(texts, text_of, pa.string())
-
-
 # --- numbers ------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,40}")
 _PLAIN_NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+# Signs between thousands that look alike: blanks, and apostrophes.
 _ALIKE = {" ": ("\u00a0", "\u202f"), "'": ("’",)}
-"""Signs between thousands that look alike: blanks, and apostrophes."""
 
 
 def _in_plain_notation(texts: pa.Array, notation: Notation) -> pa.Array:
@@ -211,21 +203,19 @@ def _in_plain_notation(texts: pa.Array, notation: Notation) -> pa.Array:
     if notation.has_plain_numbers:
         return texts
     if notation.thousands is not None:
-        texts = _without_thousands(texts, notation.thousands, notation.decimal)
+        sign = notation.thousands
+        for other in _ALIKE.get(sign, ()):
+            texts = pc.replace_substring(texts, other, sign)
+        # Where the sign stands between all thousands, it is taken out.
+        grouped = pc.match_substring_regex(
+            texts,
+            rf"^[ \t]*[+-]?[0-9]{{1,3}}([{sign}][0-9]{{3}})+([{notation.decimal}][0-9]*)?[ \t]*$",
+        )
+        texts = pc.if_else(grouped, pc.replace_substring(texts, sign, ""), texts)
     if notation.decimal == ",":
         texts = without(texts, pc.match_substring(texts, "."))
         texts = pc.replace_substring(texts, ",", ".")
     return texts
-
-
-def _without_thousands(texts: pa.Array, sign: str, decimal: str) -> pa.Array:
-    """Take the sign out of numbers in which it stands between all thousands."""
-    for other in _ALIKE.get(sign, ()):
-        texts = pc.replace_substring(texts, other, sign)
-    grouped = pc.match_substring_regex(
-        texts, rf"^[ \t]*[+-]?[0-9]{{1,3}}([{sign}][0-9]{{3}})+([{decimal}][0-9]*)?[ \t]*$"
-    )
-    return pc.if_else(grouped, pc.replace_substring(texts, sign, ""), texts)
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
@@ -241,7 +231,7 @@ def _doubles(texts: pa.Array) -> pa.Array:
 
 
 def _number(raw: bytes) -> float | None:
-    truth = _boolean(raw)
+    truth = _TRUTHS.get(raw.strip(BLANKS).lower())
     return _decimal(raw) if truth is None else float(truth)
 
 
@@ -256,17 +246,12 @@ def _decimal(raw: bytes) -> float | None:
     return math.nan if word == b"nan" or word.startswith(b"nan(") else None
 
 
-def _boolean(raw: bytes) -> bool | None:
-    return _TRUTHS.get(raw.strip(BLANKS).lower())
-
-
 def _answer(raw: bytes) -> bool | None:
     raw = raw.strip(BLANKS).lower()
     return (_TRUTHS | _ANSWERS | _WHOLE_TRUTHS).get(raw)
 
 
 def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
-    """Read labels that are whole numbers; see ``whole_label``."""
     known = frozenset(listed)
     stand_in = unlisted_number(known)
 
@@ -285,8 +270,8 @@ def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(encoded.indices, numbers)
 
 
+# The least label that is a whole number.
 LEAST_LABEL = -(2**63)
-"""The least label that is a whole number."""
 
 
 def unlisted_number(listed: Collection[Label]) -> int:
@@ -345,16 +330,6 @@ def _timestamps(texts: pa.Array) -> pa.Array:
         return pc.coalesce(zoned, local.cast(pa.int64()).cast(TIMESTAMP))
 
     return _plain_as_a_whole(texts, pc.or_(has_zone, no_zone), read_all, field_microseconds)
-
-
-def _moments(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
-    times = _times(texts, dates)
-    return of_fields(texts, times) if dates is None else all_alike(times, zoned=dates.has_zone)
-
-
-def _times(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
-    """Read dates and times that are written as a format says; without one, by ISO 8601."""
-    return _timestamps(texts if dates is None else iso_fields(texts, dates))
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:
@@ -535,15 +510,13 @@ class TextFile(NotingReader):
         """Say whether another sign seems to separate the fields, or the names are a title."""
         check_file(self.path, self.name)
         try:
-            return self.other_separator() or self._title_misreading()
+            separator = self.other_separator()
+            form = None if separator else self.title_form()
         except DataError:
             # The refusal of the names says what is wrong.
             return None
-
-    def _title_misreading(self) -> tuple[str, str] | None:
-        """Say that a title may stand where names were expected, and which option skips it."""
-        if (form := self.title_form()) is None:
-            return None
+        if form is None:
+            return separator
         row = self._options.header_row + 1
         option = f"header_row={row} (command line: --header-row {row})"
         remedy = f"Add {option} if another row names the columns"
@@ -592,21 +565,17 @@ def without_blanks(texts: pa.Array) -> pa.Array:
     >>> without_blanks(pa.array([b" a", None, b"b c\\t"], pa.binary())).to_pylist()
     [b'a', None, b'b c']
     """
-    if not _have_outer_blanks(texts):
-        return texts
-    return pc.replace_substring_regex(texts, _OUTER_BLANKS, "")
-
-
-def _have_outer_blanks(texts: pa.Array) -> bool:
-    """Tell whether any field begins or ends with a blank: far quicker than to look for them all."""
     _, offsets, data = texts.buffers()
     if data is None or data.size == 0:
-        return False
+        return texts
+    # To look at the first and last bytes is far quicker than to look for blanks in all fields.
     ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     is_filled = ends[1:] > ends[:-1]
     text = np.frombuffer(data, np.uint8)
     outer = np.append(text[ends[:-1][is_filled]], text[ends[1:][is_filled] - 1])
-    return bool(np.isin(outer, _BLANK_BYTES).any())
+    if not np.isin(outer, _BLANK_BYTES).any():
+        return texts
+    return pc.replace_substring_regex(texts, _OUTER_BLANKS, "")
 
 
 # --- batches --------------------------------------------------------------------------------------
@@ -652,10 +621,12 @@ def _parsed_dictionary(
 ) -> pa.Array | None:
     """Read the fields of a dictionary; None if one of them does not parse."""
     fields = encoded.dictionary
-    if pt.is_string(type_) and len(fields) <= _FEW and _are_plain(fields.to_pylist()):
+    if pt.is_string(type_) and len(fields) <= _FEW:
+        texts = [None if field is None else text_of(field) for field in fields.to_pylist()]
         # A small file then needs none of Arrow's functions: their import takes longer than its
         # rows.
-        return pa.DictionaryArray.from_arrays(encoded.indices, fields.view(type_))
+        if all(text is not None and text.strip(" \t") not in MISSING for text in texts):
+            return pa.DictionaryArray.from_arrays(encoded.indices, fields.view(type_))
     fields = _without_missing(fields, column, type_)
     values = decoded(parse(fields, column, notation))
     if values.null_count > fields.null_count:
@@ -664,12 +635,6 @@ def _parsed_dictionary(
     if values.null_count:
         indices = without(indices, values.is_null().take(indices))
     return pa.DictionaryArray.from_arrays(indices, values)
-
-
-def _are_plain(fields: Iterable[bytes | None]) -> bool:
-    """Tell whether each field is text, and none stands for a missing value."""
-    texts = (None if field is None else text_of(field) for field in fields)
-    return all(text is not None and text.strip(" \t") not in MISSING for text in texts)
 
 
 def either(values: pa.Array, others: pa.Array) -> pa.Array:

@@ -85,16 +85,15 @@ def keys_of_groups(lattice: Lattice, batches: Sequence[pa.RecordBatch]) -> Shown
     numbers = _joined([key_numbers.cells(batch[KEY]) for batch in parts])
     if (numbers == DROPPED).any():
         raise _other_groups()
-    columns = {name: _joined([_integers(batch[name]) for batch in parts]) for name in names}
+    columns = {
+        name: _joined([ndarray_of(batch[name].cast(pa.int64())) for batch in parts])
+        for name in names
+    }
     columns[places[key_index]] = key_numbers.ranks()[numbers]
     axes = list(lattice.axes)
     axes[key_index] = LabelAxis(axes[key_index].name, tuple(key_numbers.sorted.to_pylist()))
     coordinates = np.stack([columns[place] for place in places], axis=1)
     return _laid_out(Lattice(tuple(axes)), coordinates, columns, key_index)
-
-
-def _integers(column: pa.Array) -> Array:
-    return ndarray_of(column.cast(pa.int64()))
 
 
 def _joined(parts: list[Array]) -> Array:

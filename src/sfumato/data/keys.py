@@ -77,19 +77,15 @@ class KeyNumbers:
         if not pt.is_dictionary(array.type):
             return self._numbers(decoded(array))
         encoded = dictionary_of(array)
-        self._learn(encoded.dictionary)
+        dictionary = encoded.dictionary
+        last = self._last_dictionary
+        if last is None or last.type != dictionary.type or not last.equals(dictionary):
+            self._last_dictionary = dictionary
+            self._last_numbers = np.append(self._numbers(decoded(dictionary)), DROPPED)
         indices = encoded.indices
         if indices.null_count:
             indices = indices.cast(pa.int64()).fill_null(len(self._last_numbers) - 1)
         return np.asarray(self._last_numbers[indices.to_numpy(zero_copy_only=False)])
-
-    def _learn(self, dictionary: pa.Array) -> None:
-        """Number the keys of a dictionary, unless it is the same as the last one."""
-        last = self._last_dictionary
-        if last is not None and last.type == dictionary.type and last.equals(dictionary):
-            return
-        self._last_dictionary = dictionary
-        self._last_numbers = np.append(self._numbers(decoded(dictionary)), DROPPED)
 
     def _numbers(self, values: pa.Array) -> Array:
         if pt.is_null(values.type):
@@ -110,17 +106,14 @@ class KeyNumbers:
     def ranks(self) -> Array:
         """Give the rank of each number's key among the sorted keys: int64 ndarray of (keys,)."""
         if self._ranks is None:
-            self._order = self._sorting_order()
+            if self._known is not None and len(self._known):
+                # Arrow cannot sort booleans that it holds as a dictionary.
+                is_boolean = pt.is_boolean(self._known.type)
+                sortable = self._known.cast(pa.int8()) if is_boolean else self._known
+                self._order = pc.array_sort_indices(sortable).to_numpy().astype(np.int64)
             self._ranks = np.empty_like(self._order)
             self._ranks[self._order] = np.arange(len(self._order))
         return np.asarray(self._ranks)
-
-    def _sorting_order(self) -> Array:
-        if self._known is None or len(self._known) == 0:
-            return np.zeros(0, np.int64)
-        # Arrow cannot sort booleans that it holds as a dictionary.
-        sortable = self._known.cast(pa.int8()) if pt.is_boolean(self._known.type) else self._known
-        return np.asarray(pc.array_sort_indices(sortable).to_numpy().astype(np.int64))
 
     @property
     def sorted(self) -> KeyColumn:

@@ -208,14 +208,13 @@ def page(check: Check, width: int) -> str:
             lines += ["", *_question(question, check)]
     for paragraph in (*check.hints, ADVICE, check.offer):
         lines += ["", printable(paragraph)] if paragraph else []
-    return "\n".join(part for line in lines for part in _folded(line, width))
-
-
-def _folded(line: str, width: int) -> list[str]:
-    indent = " " * (len(line) - len(line.lstrip()))
-    hanging = indent + "  " if indent else ""
-    lines = textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
-    return lines or [""]
+    folded: list[str] = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        hanging = indent + "  " if indent else ""
+        wrapped = textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
+        folded += wrapped or [""]
+    return "\n".join(folded)
 
 
 def _summary(check: Check) -> Iterator[str]:
@@ -240,24 +239,15 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     yield from lines or ["  every row has a value that is listed or within the bounds"]
     at_least = "" if axis.exact else "at least "
     for label in axis.labels:
-        nearest = printable(_nearest_listed(label))
         rows = several(label.rows, "row")
-        yield f"    {printable(label.label)!r}: {at_least}{rows}{nearest}"
+        nearest = "" if label.nearest is None else f"; nearest listed: {label.nearest!r}"
+        parts = [part.strip() for part in label.label.split(",")]
+        if len(parts) > 1 and label.nearest and label.nearest in parts:
+            nearest += '. In --axis, write a label with a comma as "a, b"'
+        yield f"    {printable(label.label)!r}: {at_least}{rows}{printable(nearest)}"
     if further := axis.n_labels - len(axis.labels):
         shows = f"; {SHOWS_ALL}" if len(axis.labels) <= SHOWN else ""
         yield f"    and {at_least}{several(further, 'further label')}{shows}"
-
-
-def _nearest_listed(unmatched: Unmatched) -> str:
-    """Say which listed label is nearest to one that is not listed; empty if none is near."""
-    nearest = unmatched.nearest
-    if nearest is None:
-        return ""
-    words = f"; nearest listed: {nearest!r}"
-    parts = [part.strip() for part in unmatched.label.split(",")]
-    if len(parts) > 1 and nearest and nearest in parts:
-        words += '. In --axis, write a label with a comma as "a, b"'
-    return words
 
 
 def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
@@ -315,26 +305,26 @@ def printable(text: str) -> str:
 
 # --- losses of axes -----------------------------------------------------------------------------
 
+# How many unlisted labels of an axis are counted exactly.
 MOST_LABELS = 10_000
-"""How many unlisted labels of an axis are counted exactly."""
 
 SHOWS_ALL = "all_labels=True (command line: --all-labels) shows them"
+# How many unlisted labels of an axis are shown unless all of them are asked for.
 SHOWN = 5
-"""How many unlisted labels of an axis are shown unless all of them are asked for."""
 
+# How often an unlisted label of an axis is compared with a listed one, the most frequent first.
 MOST_COMPARISONS = 100_000
-"""How often an unlisted label of an axis is compared with a listed one, the most frequent first."""
 
+# What is shown for numbers that text and objects are not read as: see ``fields.whole_label``.
 OTHER_NUMBER = "(another number)"
-"""What is shown for numbers that text and objects are not read as: see ``fields.whole_label``."""
 
 _LABEL_LENGTH = 60
+# The beginning of a label; 0, or a digest of the label if it is longer.
 _Label: TypeAlias = tuple[str, int]
-"""The beginning of a label; 0, or a digest of the label if it is longer."""
 
 
+# The cells of an axis for a check: all of its own in one, and the four that are added.
 WITHIN, UNLISTED, MISSING, BELOW, ABOVE = range(5)
-"""The cells of an axis for a check: all of its own in one, and the four that are added."""
 
 
 class AxisLosses:
@@ -351,6 +341,7 @@ class AxisLosses:
         self._labels: CellsOfColumn | None = None
         self._ends: list[float] = []
         self._stand_in: int | None = None
+        self._spans = False
         # The last value of an axis with a step is one step below its upper bound.
         self._stepped = isinstance(self._axis, GridAxis) and self._axis.step is not None
         self._has_cell = np.array([True, False, False, True, True])
@@ -359,6 +350,8 @@ class AxisLosses:
             labels = (*own_labels, "other", "missing")
             apart = msgspec.structs.replace(self._axis, labels=labels, other=True, missing=True)
             self._labels = cells_of(apart)
+            # A span of the calendar lists no labels.
+            self._spans = self._axis.calendar is not msgspec.UNSET
             self._has_cell[[UNLISTED, MISSING]] = self._axis.other, self._axis.missing
             self._stand_in = unlisted_number(frozenset(self._axis.listed))
         elif not isinstance(self._axis, KeyAxis):
@@ -374,7 +367,14 @@ class AxisLosses:
     def add(self, column: pa.Array) -> Array:
         """Count a column; say which rows have a cell: bool ndarray of shape (rows,)."""
         if isinstance(self._axis, LabelAxis):
-            return self._add_labels(column, self._axis)
+            assert self._labels is not None
+            # Listed labels come first, then those that are not, then missing values.
+            cells = np.maximum(self._labels(column) - (self._axis.n_listed - 1), WITHIN)
+            self._rows += np.bincount(cells, minlength=len(self._rows))
+            unlisted = cells == UNLISTED
+            if unlisted.any() and not self._spans:
+                self._add_unlisted(column, unlisted)
+            return np.asarray(self._has_cell.take(cells))
         if isinstance(self._axis, KeyAxis):
             is_missing = ~is_valid(column)
         else:
@@ -386,23 +386,7 @@ class AxisLosses:
         self._rows[MISSING] += np.count_nonzero(is_missing)
         return np.ones(len(column), bool) if self._has_cell[MISSING] else ~is_missing
 
-    def _add_labels(self, column: pa.Array, axis: LabelAxis) -> Array:
-        assert self._labels is not None
-        # Listed labels come first, then those that are not, then missing values.
-        cells = np.maximum(self._labels(column) - (axis.n_listed - 1), WITHIN)
-        self._rows += np.bincount(cells, minlength=len(self._rows))
-        unlisted = cells == UNLISTED
-        if unlisted.any() and not self._spans:
-            self._add_unlisted(column, unlisted)
-        return np.asarray(self._has_cell.take(cells))
-
-    @property
-    def _spans(self) -> bool:
-        """Whether the axis is a span of the calendar, which lists no labels."""
-        return isinstance(self._axis, LabelAxis) and self._axis.calendar is not msgspec.UNSET
-
     def _add_unlisted(self, column: pa.Array, unlisted: Array) -> None:
-        """Count the rows of each label that is not listed."""
         encoded = dictionary_of(column)
         # A missing value is not among the unlisted rows, so the 0 in its place is not counted.
         n_rows = np.bincount(ndarray_of(encoded.indices, 0)[unlisted])
@@ -410,7 +394,8 @@ class AxisLosses:
         labels = values_of(encoded.dictionary.take(array_of(present)))
         for value, rows in zip(labels, n_rows[present].tolist(), strict=True):
             label = OTHER_NUMBER if value == self._stand_in else str(value)
-            self._seen[_brief(label)] += rows
+            digest = hash(label) if len(label) > _LABEL_LENGTH else 0
+            self._seen[label[:_LABEL_LENGTH], digest] += rows
         self._forget_rare_labels()
 
     def merge(self, other: AxisLosses) -> None:
@@ -457,11 +442,6 @@ class AxisLosses:
             span=self._spans,
             stepped=self._stepped,
         )
-
-
-def _brief(label: str) -> _Label:
-    """Return the beginning of a label, and a digest by which long ones are told apart."""
-    return label[:_LABEL_LENGTH], hash(label) if len(label) > _LABEL_LENGTH else 0
 
 
 class _Nearest:

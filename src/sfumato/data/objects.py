@@ -37,8 +37,8 @@ from sfumato.domain import Label, microseconds, nanoseconds
 _SHORT = 10**20  # whole numbers below are written as their digits, as a column of text has them
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)
 
+# Reads one object by itself; None where it is missing or of another kind.
 ReadOne: TypeAlias = Callable[[object], object]
-"""Reads one object by itself; None where it is missing or of another kind."""
 
 
 def parse(objects: Sequence[object], column: Column) -> pa.Array:
@@ -207,20 +207,15 @@ def person(value: object) -> str | None:
     if isinstance(value, str):
         valid = text(value)
         return f"{OBJECT}t{valid}" if valid is not None and valid.startswith(OBJECT) else valid
-    written = _written_id(value)
-    return None if written is None else OBJECT + written
-
-
-def _written_id(value: object) -> str | None:
-    """Write an id that is no text; its first letter says which kind of object it is."""
     if isinstance(value, bytes):
-        return f"b{value.hex()}"
+        return f"{OBJECT}b{value.hex()}"
     if isinstance(value, uuid.UUID):
-        return f"u{value.hex}"
+        return f"{OBJECT}u{value.hex}"
     if isinstance(value, dt.date):
         ticks = nanoseconds(value)
-        return None if ticks is None else f"m{ticks}"
-    return _written_number(value)
+        return None if ticks is None else f"{OBJECT}m{ticks}"
+    written = _written_number(value)
+    return None if written is None else f"{OBJECT}n{written}"
 
 
 def _written_number(value: object) -> str | None:
@@ -232,10 +227,10 @@ def _written_number(value: object) -> str | None:
     if exact.is_nan():
         return None
     if exact.is_infinite():
-        return f"n{float(exact)}"
+        return str(float(exact))
     sign, digits, exponent = exact.as_tuple()
     if exact.copy_abs() < _SHORT and exact == exact.to_integral_value():
-        return f"n{int(exact)}"
+        return str(int(exact))
     assert isinstance(exponent, int)
     significant = "".join(map(str, digits)).rstrip("0")
-    return f"n{'-' * sign}{significant}E{exponent + len(digits) - len(significant)}"
+    return f"{'-' * sign}{significant}E{exponent + len(digits) - len(significant)}"

@@ -16,11 +16,11 @@ from sfumato.domain import iso_text
 from sfumato.errors import UsageError, shown
 
 TAB = "\t"
+# What people can type on a command line for signs that they cannot type there.
 _SEPARATOR_WORDS = {"tab": TAB, "\\t": TAB}
-"""What people can type on a command line for signs that they cannot type there."""
 
+# What may stand between thousands. Signs that look alike are read as one.
 _THOUSANDS = {sign: sign for sign in ".,' _"} | {"’": "'", "\u00a0": " ", "\u202f": " "}
-"""What may stand between thousands. Signs that look alike are read as one."""
 
 _OF_TEXT = ("separator", "encoding")
 _OF_SHEETS = ("sheet",)

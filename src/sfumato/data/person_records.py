@@ -86,22 +86,22 @@ from sfumato.errors import DataError, UsageError
 
 # --- records in partitions ------------------------------------------------------------------------
 
+# How many bytes of records are held before they go to a file, without SFUMATO_MEMORY.
 DEFAULT_MEMORY = 2**29
-"""How many bytes of records are held before they go to a file, without SFUMATO_MEMORY."""
 
 PARTITION_BITS = 6
 N_PARTITIONS = 2**PARTITION_BITS
 ALL_PARTITIONS = range(N_PARTITIONS)
+# How many records a block in memory holds.
 BLOCK_ROWS = 2**13
-"""How many records a block in memory holds."""
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
+# One array for each field, all of shape (records,).
 Records: TypeAlias = list[Array]
-"""One array for each field, all of shape (records,)."""
 
+# Drops the records that are not needed, of all that it is given.
 Reduce: TypeAlias = Callable[[Records], Records]
-"""Drops the records that are not needed, of all that it is given."""
 
 
 def memory_limit() -> int:
@@ -183,7 +183,9 @@ class ExternalPartitions:
 
     def _as_held(self, records: Records) -> Records:
         """Return records in the form in which they are held."""
-        return [_upper_halves(records[0]), *records[1:]] if self._in_halves else records
+        if not self._in_halves:
+            return records
+        return [(records[0] >> np.uint64(32)).astype(np.uint32), *records[1:]]
 
     def _hold(self, partition: int, records: Records, indices: Array) -> None:
         """Copy some records to the blocks of a partition."""
@@ -259,7 +261,10 @@ class ExternalPartitions:
         self._held_rows[partition] = 0
         for i, block in enumerate(blocks):
             held = [field[: n_records - i * BLOCK_ROWS] for field in block]
-            yield _whole_words(held, self._empty)
+            word_type = self._empty[0].dtype
+            if held[0].dtype != word_type:
+                held[0] = held[0].astype(word_type) << np.uint64(32)
+            yield held
             self._blocks.give_back(block)
 
     def _flush(self, target: int, partitions: Iterable[int] = ALL_PARTITIONS) -> None:
@@ -267,27 +272,25 @@ class ExternalPartitions:
         with self._lock:
             # Those that are in the file already come first: the others may then stay in memory
             # whole.
-            self._write_all(target, sorted(partitions, key=lambda place: not self._pieces[place]))
-
-    def _write_all(self, target: int, partitions: Sequence[int]) -> None:
-        reduce = self._reduce
-        tried = False
-        for partition in partitions:
-            if self._held_bytes <= target:
-                break
-            if not self._held[partition]:
-                continue
-            n_records = self._held_rows[partition]
-            records = self.together(n_records, self._taken(partition), self._scratch)
-            if reduce is not None:
-                fewer = reduce(records)
-                # Persons are spread over the partitions at random: the first one tells for all
-                # whether reducing is worth its time.
-                if not tried and 4 * len(fewer[0]) >= 3 * len(records[0]):
-                    reduce = None
-                tried = True
-                records = fewer
-            self._write(partition, records)
+            in_turn = sorted(partitions, key=lambda place: not self._pieces[place])
+            reduce = self._reduce
+            tried = False
+            for partition in in_turn:
+                if self._held_bytes <= target:
+                    break
+                if not self._held[partition]:
+                    continue
+                n_records = self._held_rows[partition]
+                records = self.together(n_records, self._taken(partition), self._scratch)
+                if reduce is not None:
+                    fewer = reduce(records)
+                    # Persons are spread over the partitions at random: the first one tells for all
+                    # whether reducing is worth its time.
+                    if not tried and 4 * len(fewer[0]) >= 3 * len(records[0]):
+                        reduce = None
+                    tried = True
+                    records = fewer
+                self._write(partition, records)
 
     def _write(self, partition: int, records: Records) -> None:
         start = self.bytes_written
@@ -418,17 +421,6 @@ def _fits_halves(words: Array) -> bool:
     return words.dtype == np.uint64 and not (words & np.uint64(2**32 - 1)).any()
 
 
-def _upper_halves(words: Array) -> Array:
-    return (words >> np.uint64(32)).astype(np.uint32)
-
-
-def _whole_words(held: Records, like: Records) -> Records:
-    """Return the records of which the first field may be held in its upper halves."""
-    if held[0].dtype == like[0].dtype:
-        return held
-    return [held[0].astype(like[0].dtype) << np.uint64(32), *held[1:]]
-
-
 class _Blocks:
     """Room for records, in blocks of ``BLOCK_ROWS`` that are used again.
 
@@ -463,8 +455,8 @@ class _Blocks:
 
 # --- records of persons ---------------------------------------------------------------------------
 
+# A partition that is still too large after so many splits holds rows that are all kept.
 MOST_SPLITS = 8
-"""A partition that is still too large after so many splits holds rows that are all kept."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -539,17 +531,13 @@ class PersonRecords(ABC, Generic[T_co]):
             if splits < MOST_SPLITS and n_bytes > self._most_bytes:
                 # The memory is for the parts of this partition now.
                 partitions.settle()
-                yield from self._split(partitions, partition, splits + 1)
+                with closing(self._new_partitions(splits + 1)) as finer:
+                    # These were not split by the next bits yet, so they share the former ones only.
+                    for records in self._fewer(partitions, partition, splits):
+                        finer.add(partition_of(records[0], splits + 1), records)
+                    yield from self._drained(JoinedPartitions([finer]), splits + 1)
             elif n_bytes:
                 yield self._finished(partitions.whole(partition), splits)
-
-    def _split(self, partitions: JoinedPartitions, partition: int, splits: int) -> Iterator[T_co]:
-        """Partition a large partition again, by the next bits of the tokens."""
-        with closing(self._new_partitions(splits)) as finer:
-            # These were not split by the next bits yet, so they share the former ones only.
-            for records in self._fewer(partitions, partition, splits - 1):
-                finer.add(partition_of(records[0], splits), records)
-            yield from self._drained(JoinedPartitions([finer]), splits)
 
     def _fewer(
         self, partitions: JoinedPartitions, partition: int, splits: int
@@ -630,8 +618,8 @@ def partition_of(words: Array, splits: int) -> Array:
 
 # --- records of rows ------------------------------------------------------------------------------
 
+# How often a partition is split by tokens before it is split by priorities.
 _TOKEN_SPLITS = 2
-"""How often a partition is split by tokens before it is split by priorities."""
 
 _COPIES_AT_ONCE = 2**18
 
@@ -774,12 +762,12 @@ def _largest_counts(rows: Array, starts: Array) -> Array:
     return np.maximum.reduceat(rows, starts).astype(float)
 
 
+# The numbers that cells matter to, from the rows of persons in cells, and where persons begin.
 NUMBERS: Mapping[Counted, Callable[[Array, Array], Array]] = {
     "cells of each person": _numbers_of_cells,
     "norm of each person": _norms,
     "largest cell of each person": _largest_counts,
 }
-"""The numbers that cells matter to, from the rows of persons in cells, and where persons begin."""
 
 
 class PersonNumbers(PersonRecords[PackedRows]):

@@ -130,8 +130,8 @@ class Scratch:
         return held[:length]
 
 
+# What is hashed. Each purpose has a secret of its own.
 Purpose = Literal["rows", "copies", "cells", "keys"]
-"""What is hashed. Each purpose has a secret of its own."""
 
 _PURPOSES: tuple[Purpose, ...] = ("rows", "copies", "cells", "keys")
 
@@ -145,11 +145,6 @@ _BLOCK = 16  # bytes of an AES block
 def secret_for(key: bytes, purpose: Purpose) -> bytes:
     """Derive the secret of one purpose from the key of a scan: 32 bytes."""
     return _keystream(key, _SECRETS_COUNTER + 2 * _PURPOSES.index(purpose), 32)
-
-
-def secrets_of_tokens(key: bytes) -> bytes:
-    """Derive what person tokens are made with from the key of a scan: 64 bytes."""
-    return _keystream(key, _TOKENS_COUNTER, 64)
 
 
 def _keystream(key: bytes, counter: int, n_bytes: int) -> bytes:
@@ -295,8 +290,8 @@ def _plain_numbers(start: Array, lengths: Array) -> tuple[Array, Array]:
 
 
 _POWERS_OF_TEN = np.array([10**power for power in range(9)], np.uint64)
+# A word in which each byte is 1.
 _BYTES = 0x0101010101010101
-"""A word in which each byte is 1."""
 
 # By how many bytes of a word are read.
 _FREE_BITS = np.array([63, *range(56, -1, -8)], np.uint64)
@@ -469,7 +464,7 @@ class PersonTokens:
     """
 
     def __init__(self, key: bytes) -> None:
-        secrets = secrets_of_tokens(key)
+        secrets = _keystream(key, _TOKENS_COUNTER, 64)
         # A factor must be odd to have an inverse modulo 2**64. The first word is only xored.
         self._mix = [
             np.uint64(secret | 1) for secret in np.frombuffer(secrets[:32], np.uint64).tolist()
@@ -526,7 +521,11 @@ class PersonTokens:
         if integers is None:
             return [self._mixed(with_written_integers(persons.ids, tokens[0]))]
         if pt.is_temporal(persons.ids.type):
-            integers = integers * _nanoseconds_of_a_tick(persons.ids.type)
+            # A time counts by its nanoseconds, whatever the unit of the column is.
+            type_ = persons.ids.type
+            is_date = pt.is_date32(type_)
+            tick = SECONDS_A_DAY * 10**9 if is_date else 10**9 // TICKS_A_SECOND[type_.unit]
+            integers = integers * np.uint64(tick)
         if not pt.is_floating(persons.ids.type):
             return [self._mixed(integers)]
         doubles = integers.view(np.float64)
@@ -572,11 +571,6 @@ class PersonTokens:
         return words
 
 
-def _nanoseconds_of_a_tick(type_: pa.DataType) -> np.uint64:
-    unit = SECONDS_A_DAY * 10**9 if pt.is_date32(type_) else 10**9 // TICKS_A_SECOND[type_.unit]
-    return np.uint64(unit)
-
-
 def _as_integers(ids: pa.Array) -> Array | None:
     """Return ids of at most 64 bits as uint64 ndarray of shape (ids,); None for other ids."""
     type_ = ids.type
@@ -592,8 +586,8 @@ def _as_integers(ids: pa.Array) -> Array | None:
 
 # --- priorities of rows ---------------------------------------------------------------------------
 
+# The axes whose columns' values choose among a person's rows.
 ChosenBy: TypeAlias = tuple[LatticeAxis, ...]
-"""The axes whose columns' values choose among a person's rows."""
 
 _MISSING = np.uint64(0)  # the word of a missing key
 
@@ -603,16 +597,13 @@ def chosen_by(needs: Sequence[Needs]) -> ChosenBy:
     axes: dict[tuple[str, ...], LatticeAxis] = {}
     for need in needs:
         for axis in need.columns:
-            axes.setdefault(_value_of(axis), axis)
+            # Axes that read different values are told apart: bins of one column read the same one.
+            read: tuple[str, ...] = (axis.column_name, axis.kind)
+            if isinstance(axis, LabelAxis):
+                read = (axis.column_name, "label", repr(axis))
+            axes.setdefault(read, axis)
     # Sorted, so that the order of the questions does not change which rows are kept.
     return tuple(axes[value] for value in sorted(axes))
-
-
-def _value_of(axis: LatticeAxis) -> tuple[str, ...]:
-    """Tells axes apart that read different values: bins of one column read the same one."""
-    if isinstance(axis, LabelAxis):
-        return axis.column_name, "label", repr(axis)
-    return axis.column_name, axis.kind
 
 
 @dataclass(frozen=True)
@@ -677,12 +668,10 @@ class KeyWords:
     def of(self, cells: Array) -> Array:
         """Give the words of the keys with some numbers: uint64 ndarray of shape (rows,)."""
         if len(self._words) < len(self._numbers):
-            new = self._of_keys(self._numbers.known_from(len(self._words)))
-            self._words = np.concatenate([self._words, new])
+            new_keys = self._numbers.known_from(len(self._words))
+            # As text, so that 17 and "17" are the same, whatever a file format makes of a column.
+            new_words = self._texts.of(new_keys.cast(pa.large_string()))[0]
+            self._words = np.concatenate([self._words, new_words])
         if not len(self._words):
             return np.full(len(cells), _MISSING)
         return np.where(cells < 0, _MISSING, self._words[cells])
-
-    def _of_keys(self, keys: pa.Array) -> Array:
-        # As text, so that 17 and "17" are the same, whatever a file format makes of a column.
-        return self._texts.of(keys.cast(pa.large_string()))[0]

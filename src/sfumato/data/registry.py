@@ -60,13 +60,13 @@ ENGINES = (
     Engine("pyspark", f"{_READERS}.spark:SparkTable"),
     Engine("pyarrow", f"{_READERS}.arrow:ArrowDataset"),
 )
+# Read any object with an Arrow stream, or that opens one, which no reader above reads.
 ANY_STREAM = tuple(
     Engine(None, f"{_READERS}.arrow:{name}") for name in ("Stream", "StreamFunction")
 )
-"""Read any object with an Arrow stream, or that opens one, which no reader above reads."""
 
+# Readers that other packages registered.
 _outside: list[type[Reader]] = []
-"""Readers that other packages registered."""
 
 
 def register_reader(reader: R) -> R:

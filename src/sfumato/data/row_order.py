@@ -15,10 +15,9 @@ from sfumato.data.priorities import KeyedHash, Scratch
 
 _ROWS_AT_ONCE = 2**15
 
+# How many more bits of a token than of a row's index are sorted by: with n rows, at most about n /
+# 256 pairs of persons then share them.
 _SPARE_BITS = 7
-"""How many more bits of a token than of a row's index are sorted by: with n rows, at most about
-n / 256 pairs of persons then share them.
-"""
 
 
 class OrderedRows(msgspec.Struct):
@@ -285,36 +284,23 @@ class CopyNumbers:
         """
         if not len(rows.copies):
             return
-        places, persons = _rows_with_copies(rows, limit)
+        starts = run_starts(rows.tokens)
+        stops = np.append(starts[1:], len(rows.order))
+        having = distinct_ascending(np.searchsorted(starts, rows.copies, side="right") - 1)
+        having = having[stops[having] - starts[having] > limit]
+        places, persons = ranges(starts[having], stops[having])
         if not len(places):
             return
         own = rows.order[places]
         first = priorities[own]
         is_copy = np.zeros(len(rows.order), bool)
         is_copy[rows.copies] = True
-        numbers = _numbers_in_runs(is_copy[places])
-        of_copies = self.priorities(first, numbers)
+        # A row that is no copy begins anew with number 1.
+        indices = np.arange(len(places))
+        firsts = np.maximum.accumulate(np.where(is_copy[places], 0, indices))
+        of_copies = self.priorities(first, indices - firsts + 1)
         order = ordered_rows([spread(persons)], of_copies).order
         rows.order[places] = own[order]
-
-
-def _rows_with_copies(rows: OrderedRows, limit: int) -> tuple[Array, Array]:
-    """Tell where rows of persons stand who have copies, and more rows than the limit.
-
-    Also which of these persons each is, from 0 on.
-    """
-    starts = run_starts(rows.tokens)
-    stops = np.append(starts[1:], len(rows.order))
-    persons = distinct_ascending(np.searchsorted(starts, rows.copies, side="right") - 1)
-    persons = persons[stops[persons] - starts[persons] > limit]
-    return ranges(starts[persons], stops[persons])
-
-
-def _numbers_in_runs(is_copy: Array) -> Array:
-    """Number the copies, where a row that is none begins anew with 1: int64 ndarray."""
-    indices = np.arange(len(is_copy))
-    firsts = np.maximum.accumulate(np.where(is_copy, 0, indices))
-    return np.asarray(indices - firsts + 1)
 
 
 def spread(numbers: Array) -> Array:

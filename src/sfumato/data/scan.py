@@ -53,8 +53,8 @@ from sfumato.data.schema import KnownTypes
 from sfumato.domain import DENSE_LIMIT, Cube
 from sfumato.privacy import Unit
 
+# How many rows are located at a time: temporary arrays then stay in the second-level cache.
 CHUNK_ROWS = 2**16
-"""How many rows are located at a time: temporary arrays then stay in the second-level cache."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -115,15 +115,11 @@ def cubes_of_pieces(
     """
     types = KnownTypes(scan.name, scan.columns, scan.unit.person)
     reading = Reading(scan.name, types, pieces, progress)
-    threads = min(threads, _most_threads(scan))
-    return reading.counted(partial(PartialCounts, scan), threads).cubes()
-
-
-def _most_threads(scan: Scan) -> int:
-    """Return how many threads may have counts of their own, without taking too much memory."""
+    # As many threads have counts of their own as do not take too much memory.
     dense = [need for need in scan.needs if need.lattice.size <= DENSE_LIMIT]
     dense_cells = sum(need.lattice.size * (1 + 2 * len(need.sums)) for need in dense)
-    return max(1, DENSE_LIMIT // max(1, dense_cells))
+    most_threads = max(1, DENSE_LIMIT // max(1, dense_cells))
+    return reading.counted(partial(PartialCounts, scan), min(threads, most_threads)).cubes()
 
 
 class PartialCounts:
@@ -433,8 +429,8 @@ def _taken(types: KnownTypes, pieces: Iterable[Piece], part: ThreadPart) -> Iter
 
 # --- tallies --------------------------------------------------------------------------------------
 
+# What remembers rows until all rows of each person were seen, and gives what is to be counted.
 Remembered: TypeAlias = Bounder | CellBounder | PersonsInCells | PersonNumbers
-"""What remembers rows until all rows of each person were seen, and gives what is to be counted."""
 
 
 class Tally:

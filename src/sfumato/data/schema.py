@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -21,9 +20,6 @@ from sfumato.data.reader import Column, Columns, Reader, guarded
 from sfumato.domain import GridAxis, LatticeAxis
 from sfumato.errors import DataError, UsageError, nearest, printable
 
-if TYPE_CHECKING:
-    pass
-
 AS_DECLARED = {b"sfumato_as_declared": b""}
 """The metadata of a field whose values have no type of their own: each of them is read by itself,
 as the domain declares its column.
@@ -32,8 +28,8 @@ as the domain declares its column.
 ENGINE_TYPE = b"sfumato_engine_type"
 """The key of a field's metadata under which a reader says what its engine calls the type."""
 
+# The types that hold all values of a kind.
 _WIDEST = {"text": pa.large_string(), "bytes": pa.large_binary()}
-"""The types that hold all values of a kind."""
 
 _MOST_DIGITS = 76  # of a decimal of Arrow
 _NESTED = "a nested type, or one of the engine's own"
@@ -207,37 +203,26 @@ class KnownTypes:
         with self._lock:
             if self._last is not None and schema.equals(self._last):
                 return batch
-            _check_batch(self._name, self._columns, schema)
+            for column, use in self._columns.items():
+                index = schema.get_field_index(column)
+                if index < 0:
+                    raise self._changed(column, "some of its rows come without the column")
+                field = schema.field(index)
+                if obstacle := misfit(use, field.type):
+                    held = described_type(field)
+                    raise self._changed(column, f"some of its rows are {held}, and {obstacle}")
             if self._person is not None:
-                type_ = schema.field(self._person).type
-                self._ids = _form_with(self._name, self._person, self._ids, type_)
+                ids = ids_form([self._ids, schema.field(self._person).type])
+                if ids is None:
+                    obstacle = "ids of persons are of different types in different rows"
+                    raise self._changed(self._person, obstacle)
+                self._ids = ids
             self._last = schema
         return batch
 
-
-def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
-    for column, use in columns.items():
-        index = schema.get_field_index(column)
-        if index < 0:
-            raise _changed(name, column, "some of its rows come without the column")
-        field = schema.field(index)
-        if obstacle := misfit(use, field.type):
-            raise _changed(
-                name, column, f"some of its rows are {described_type(field)}, and {obstacle}"
-            )
-
-
-def _form_with(name: str, person: str, ids: pa.DataType, type_: pa.DataType) -> pa.DataType:
-    form = ids_form([ids, type_])
-    if form is None:
-        raise _changed(name, person, "ids of persons are of different types in different rows")
-    return form
-
-
-def _changed(name: str, column: str, obstacle: str) -> DataError:
-    return DataError(
-        f"{name}, column {column!r}", obstacle, "Write the column with one type in all rows"
-    )
+    def _changed(self, column: str, obstacle: str) -> DataError:
+        remedy = "Write the column with one type in all rows"
+        return DataError(f"{self._name}, column {column!r}", obstacle, remedy)
 
 
 # --- columns that several axes read -------------------------------------------------------------

@@ -517,19 +517,16 @@ def _fitting_schema(
                     remedy_of_misfit(name, use, field.type),
                 )
     if unit.period is not msgspec.UNSET:
-        _check_period(table.name, schema.field(unit.period))
+        field = schema.field(unit.period)
+        type_ = plain_type(field.type)
+        # Text and objects are read as if they were dates.
+        if field.metadata != AS_DECLARED and not (pt.is_date(type_) or pt.is_null(type_)):
+            raise DataError(
+                f"{table.name}, column {field.name!r}",
+                f"it is {described_type(field)}, and a period is a date",
+                "Convert the column to dates",
+            )
     return schema
-
-
-def _check_period(table: str, field: pa.Field) -> None:
-    """Refuse a period that is no date; text and objects are read as if they were."""
-    type_ = plain_type(field.type)
-    if field.metadata != AS_DECLARED and not (pt.is_date(type_) or pt.is_null(type_)):
-        raise DataError(
-            f"{table}, column {field.name!r}",
-            f"it is {described_type(field)}, and a period is a date",
-            "Convert the column to dates",
-        )
 
 
 def _in_several_types(

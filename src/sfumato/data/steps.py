@@ -32,12 +32,12 @@ from sfumato.data.reader import RowReader, guarded, guarded_batches
 from sfumato.data.readers.csv_rows import UTF_8
 from sfumato.errors import DataError, UsageError, nearest
 
+# The entries of one row, in the order of ``StepColumns.names``.
 Row: TypeAlias = Sequence[object]
-"""The entries of one row, in the order of ``StepColumns.names``."""
 
 MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"))
+# How long to wait before a file that grows is read again.
 PAUSE_SECONDS = 0.2
-"""How long to wait before a file that grows is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,14 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
     if header is None:
         return
     indices = [_column_index(header, name) for name in columns.names]
-    for fields in _parsed_lines(reader):
+    while True:
+        try:
+            fields = next(reader, None)
+        except csv.Error:
+            # The reader refuses a field beyond its limit.
+            continue
+        if fields is None:
+            return
         if len(fields) != len(header):
             continue
         row = columns.plain([fields[index].strip() for index in indices])
@@ -216,22 +223,9 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
 
 
 def _reader(lines: Iterable[str], written: FileOptions) -> Iterator[list[str]]:
-    """Read CSV from the line that names the columns."""
     return csv.reader(
         islice(lines, written.header_row - 1, None), delimiter=written.separator or ","
     )
-
-
-def _parsed_lines(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Give the lines that the CSV reader parses; it refuses a field beyond its limit."""
-    while True:
-        try:
-            fields = next(reader, None)
-        except csv.Error:
-            continue
-        if fields is None:
-            return
-        yield fields
 
 
 def _has_number(row: Row, columns: StepColumns) -> bool:
