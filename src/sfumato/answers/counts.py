@@ -29,8 +29,6 @@ from sfumato.privacy import StackedNorm, Unit
 # What is made of a person's values in a cell.
 PersonStatistic: TypeAlias = Literal["mean", "sum"]
 
-INT64_LIMIT = 2**63
-
 
 class PersonLattice(msgspec.Struct, frozen=True):
     """The lattice that persons' values are rounded to, beside the lattice of the rows' values.
@@ -107,7 +105,7 @@ class PersonLattice(msgspec.Struct, frozen=True):
         # All terms of ``located`` are bounded by these; doubled, since it rounds halves by
         # doubling.
         farthest = abs(self.row_start) + abs(self.start) + self.step
-        return 2 * (self.row_step * most_summed + 2 * farthest * most_rows) < INT64_LIMIT
+        return 2 * (self.row_step * most_summed + 2 * farthest * most_rows) < 2**63
 
 
 # --- what is counted ------------------------------------------------------------------------------

@@ -111,7 +111,6 @@ def error_probability(confidence: Exactly) -> float:
 # How many digits of the half-width are kept.
 DIGITS = 2
 
-MOST_DECIMALS = 12
 # Of the last digit: an end that is so near to a number of few digits is that number.
 NEARLY = 1e-6
 
@@ -178,7 +177,7 @@ def _decimals(half_widths: Array, spare: int) -> int | None:
         return None
     decimals = DIGITS + spare - 1 - math.floor(math.log10(positive.min()))
     # Numbers are never rounded to tens: readers expect a count to be a whole number.
-    return max(decimals, 0) if decimals <= MOST_DECIMALS else None
+    return max(decimals, 0) if decimals <= 12 else None
 
 
 def _in_decimals(

@@ -84,7 +84,8 @@ def load(path: str | os.PathLike[str]) -> Release:
         except UNREADABLE:
             reason = "the file does not hold a release of this version"
             if (kind := unknown_kind(data)) is not None:
-                reason, remedy = unregistered(kind)
+                reason = f"it holds a {printable(kind)!r}, which no imported package has registered"
+                remedy = "Import the package that defines it, then load it again"
     raise DataError(request, reason, remedy)
 
 
@@ -120,12 +121,6 @@ def unknown_kind(data: bytes) -> str | None:
         return None
     known = {registry.tag_of(kind) for kind in registry.releases()}
     return None if tag in known else tag
-
-
-def unregistered(kind: str) -> tuple[str, str]:
-    """Obstacle and remedy for a kind of release that is not registered."""
-    obstacle = f"it holds a {printable(kind)!r}, which no imported package has registered"
-    return obstacle, "Import the package that defines it, then load it again"
 
 
 def _require_distinct(release: Release) -> None:

@@ -217,14 +217,15 @@ class CountsPreview(Preview, frozen=True):
 
     def _reach(self) -> str:
         if self.terms is None:
-            obstacle = "how accurate each number is depends on how many rows there are"
-            return f"{obstacle}: state rows= to preview it"
+            return (
+                "how accurate each number is depends on how many rows there are: state rows= to "
+                "preview it"
+            )
         of = f"of {self.unit.counted}"
         sure = "with 95% confidence"
         if self.worst is None:
             what = "count" if self.terms == 1 else "number"
             return f"{of}, each {what} is within +-{self.accuracy():,} of the truth {sure}"
         best = self.law.half_width(0.05)
-        worst = self.accuracy()
-        ends = f"within +-{best:,} of the truth at best, and within +-{worst:,} at worst"
+        ends = f"within +-{best:,} of the truth at best, and within +-{self.accuracy():,} at worst"
         return f"{of}, counts are {ends}, {sure}"

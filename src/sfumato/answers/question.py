@@ -32,7 +32,6 @@ from sfumato.random.bits import Bits
 
 R_co = TypeVar("R_co", bound=Release, covariant=True)
 Given: TypeAlias = str | msgspec.UnsetType | None
-GivenByName: TypeAlias = Mapping[str, str] | msgspec.UnsetType | None
 
 
 class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -50,7 +49,7 @@ class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=T
 
     heading: Given = msgspec.UNSET
     measured_in: str | Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
-    label_names: GivenByName = msgspec.UNSET
+    label_names: Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if isinstance(self.measured_in, Mapping):

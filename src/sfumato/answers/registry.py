@@ -25,9 +25,6 @@ from sfumato.privacy import Proof
 Q = TypeVar("Q", bound=type[Question[Release]])
 T = TypeVar("T")
 
-# Answers that no question of the publisher's gives: those of streams.
-STREAMED = ("sfumato.questions.counters:CounterRelease",)
-
 LONGEST_REASON = 200
 
 # Questions that other packages registered, by their tag.
@@ -51,8 +48,9 @@ def listed_question(place: str) -> type[Question[Release]]:
 @cache
 def releases() -> tuple[type[Release], ...]:
     """All kinds of answers."""
-    streamed = [_class(place, Release) for place in STREAMED]
-    return tuple(dict.fromkeys([*map(answer_of, questions()), *streamed]))
+    # No question of the publisher's gives the answer of a stream.
+    streamed = _class("sfumato.questions.counters:CounterRelease", Release)
+    return tuple(dict.fromkeys([*map(answer_of, questions()), streamed]))
 
 
 @cache

@@ -37,15 +37,11 @@ MOST_ROWS = 2**20 - 1
 MOST_COLUMNS = 2**14
 LONGEST_TEXT = 32_767
 WIDEST = 60
-# How many rows decide the width of a column.
-SAMPLED = 1000
 # The time that a file states as its own where no receipt says one.
 EPOCH = dt.datetime(1980, 1, 1)
 
 # How whole numbers are shown: labels and values of an axis, such as years, without separators.
 WHOLE: dict[Kind, str] = {"amount": "#,##0", "value": "0", "label": "0"}
-# Beyond, a sheet would round a whole number.
-LARGEST_WHOLE = 10**15
 
 
 def to_excel(
@@ -135,14 +131,14 @@ def write_table(
     """Write a table to a sheet, whose header stays in view."""
     head = book.add_format({"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"})
     for index, name in enumerate(table.column_names):
-        column = table.column(index)
-        values = column.to_pylist()
+        values = table.column(index).to_pylist()
         form = book.add_format({"num_format": _number_format(values, kind_of(name))})
         shown = name.replace("_", " ")
         sheet.write_string(0, index, shown[:LONGEST_TEXT], head)
         for row, value in enumerate(values, 1):
             _write(sheet, row, index, value, form)
-        sheet.set_column(index, index, _width(shown, values[:SAMPLED]))
+        # The first rows decide how wide a column is.
+        sheet.set_column(index, index, _width(shown, values[:1000]))
     sheet.freeze_panes(1, 0)
     if table.num_rows and table.num_columns:
         sheet.autofilter(0, 0, table.num_rows, table.num_columns - 1)
@@ -180,7 +176,8 @@ def _as_text(value: object) -> str | None:
         # A date before 1900 is one that a sheet has no number for.
         return value.isoformat() if value.year < 1900 else None
     if isinstance(value, int):
-        return str(value) if abs(value) > LARGEST_WHOLE else None
+        # Beyond, a sheet would round a whole number.
+        return str(value) if abs(value) > 10**15 else None
     return "not known" if isinstance(value, float) and math.isinf(value) else None
 
 

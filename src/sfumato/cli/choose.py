@@ -43,22 +43,6 @@ from sfumato.risk.window import Window, window
 
 PRIOR = "0.01"
 POSTERIOR = "0.05"
-HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
-# What the columns of the table show of a choice; behind them stands the advantage.
-FIGURES = attrgetter("column", "query", "quoted", "quoted_loose", "records", "size")
-
-
-class UniverseSettings(msgspec.Struct, frozen=True):
-    """What is asked of FILE, by Lee and Clifton's method."""
-
-    file: Path | None
-    columns: tuple[str, ...]
-    size: int | None
-    query: str
-    risk: str
-    drop_missing: bool
-    beliefs: tuple[float, ...] | None
-    curve: tuple[str, ...] | None
 
 
 class WindowSettings(msgspec.Struct, frozen=True):
@@ -251,13 +235,19 @@ SAFE = "Safe enough"
 )
 @report_option
 @json_option
-@gathers(UniverseSettings)
 @gathers(WindowSettings)
 @gathers(StatedOptions)
 def choose(
-    stated_options: StatedOptions,
-    window_settings: WindowSettings,
-    universe_settings: UniverseSettings,
+    stated: StatedOptions,
+    settings: WindowSettings,
+    file: Path | None,
+    columns: tuple[str, ...],
+    size: int | None,
+    query: str,
+    risk: str,
+    drop_missing: bool,
+    beliefs: tuple[float, ...] | None,
+    curve: tuple[str, ...] | None,
     page: Path | None,
     as_json: bool,
 ) -> None:
@@ -275,23 +265,33 @@ def choose(
     output adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published
     data set. FILE is read for this, so that the output reveals something about it.
     """
-    require_unread("--report", page, filter(None, [window_settings.plan]))
+    require_unread("--report", page, filter(None, [settings.plan]))
+    of_file = {
+        "--column": columns,
+        "--size": size,
+        "--drop-missing": drop_missing,
+        "--beliefs": beliefs,
+        "--curve": curve,
+        "options of files": stated != NOTHING_STATED,
+    }
+    for name, given in of_file.items():
+        if file is None and given not in (None, (), False):
+            raise UsageError(name, "there is no FILE to read", "Give a FILE, or leave it out")
     choices = None
-    if universe_settings.file is not None:
-        require_unread("--report", page, files_read(universe_settings.file))
-        choices = _choices(universe_settings.file, universe_settings, stated_options)
-    else:
-        for name, given in {
-            "--column": universe_settings.columns,
-            "--size": universe_settings.size,
-            "--drop-missing": universe_settings.drop_missing,
-            "--beliefs": universe_settings.beliefs,
-            "--curve": universe_settings.curve,
-            "options of files": stated_options != NOTHING_STATED,
-        }.items():
-            if given not in (None, (), False):
-                raise UsageError(name, "there is no FILE to read", "Give a FILE, or leave it out")
-    windows = _windows(choices, universe_settings.risk, window_settings)
+    if file is not None:
+        require_unread("--report", page, files_read(file))
+        choices = _choices(
+            file,
+            stated,
+            columns,
+            size=size,
+            query=query,
+            risk=risk,
+            drop_missing=drop_missing,
+            beliefs=beliefs,
+            curve=curve,
+        )
+    windows = _windows(choices, risk, settings)
     said = page_of([*windows, *([] if choices is None else [choices])], page)
     if as_json:
         decision = windows[0].explain().splitlines()[0]
@@ -315,22 +315,32 @@ def choose(
     print_messages(*said)
 
 
-def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:
-    curve = settings.curve
-    name, colon, percentile = settings.query.partition(":")
+def _choices(
+    file: Path,
+    stated: StatedOptions,
+    columns: tuple[str, ...],
+    *,
+    size: int | None,
+    query: str,
+    risk: str,
+    drop_missing: bool,
+    beliefs: tuple[float, ...] | None,
+    curve: tuple[str, ...] | None,
+) -> Choices:
+    name, colon, percentile = query.partition(":")
     choices = chosen(
         file,
-        settings.size,
+        size,
         (name, percentile) if colon else name,
-        settings.risk,
-        columns=settings.columns or None,
-        prior=settings.beliefs,
-        missing="drop" if settings.drop_missing else "refuse",
+        risk,
+        columns=columns or None,
+        prior=beliefs,
+        missing="drop" if drop_missing else "refuse",
         epsilons=curve[0] if curve is not None and len(curve) == 1 else curve,
         **msgspec.structs.asdict(stated),
     )
     assert isinstance(choices, Choices)
-    left_out = [] if settings.columns else other_columns(file, choices.keys(), file_options(stated))
+    left_out = [] if columns else other_columns(file, choices.keys(), file_options(stated))
     if left_out:
         names = textwrap.shorten(", ".join(left_out), 200, placeholder=" ...")
         print_messages(f"Left out, because they hold no numbers: {names}.")
@@ -408,9 +418,12 @@ def _show(choices: Choices) -> None:
             f"Do not use an epsilon above {belief.LARGE}: it protects hardly anyone. "
             f"Here that is {', '.join(large)}."
         )
-    rows = [[*FIGURES(part), f"{part.advantage:.3f}"] for part in parts]
-    title = f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}"
-    table(HEADS, rows, title)
+    shown = attrgetter("column", "query", "quoted", "quoted_loose", "records", "size")
+    table(
+        ("column", "query", "epsilon", "loose bound", "records", "published", "advantage"),
+        [[*shown(part), f"{part.advantage:.3f}"] for part in parts],
+        f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}",
+    )
     _wrap("Advantage: what a membership test of one person can reach at that epsilon.")
     for part in parts[:ROWS_SHOWN]:
         if part.worst is not None:

@@ -89,33 +89,28 @@ HISTOGRAM = Wording(
 )
 
 
-class AccuracySettings(msgspec.Struct, frozen=True):
-    """The accuracy to solve for, in place of a cost, and whether it is only shown."""
-
-    accuracy: str | None = None
-    confidence: str = "0.95"
-    simultaneous: bool = False
-    preview: bool = False
-
-
 def ask_histogram(settings: PublishSettings, given: Fields) -> None:
     """Publish a histogram, or show what it would cost."""
     # Without an axis there is one number to speak of: the count of all rows.
     domain = settings.table.domain() if settings.table.axes else Domain(rows=Categories(["all"]))
-    stated = given.keys() & set(AccuracySettings.__struct_fields__)
-    wanted = msgspec.convert({name: given.pop(name) for name in stated}, AccuracySettings)
+    accuracy = given.pop("accuracy", None)
+    confidence = str(given.pop("confidence", "0.95"))
+    simultaneous = bool(given.pop("simultaneous", False))
+    is_only_shown = bool(given.pop("preview", False))
     question = question_of(Histogram, {"axes": settings.table.subject(domain)} | given)
-    if wanted.accuracy is not None:
+    if accuracy is not None:
         if settings.paid.epsilon is not None:
             raise UsageError(
                 "--accuracy with --epsilon",
                 "either of them fixes the cost",
                 "Leave one of them out",
             )
-        epsilon = _least_epsilon(question, domain, wanted.accuracy, wanted, settings)
+        epsilon = _least_epsilon(
+            question, domain, settings, str(accuracy), confidence, simultaneous=simultaneous
+        )
         paid = msgspec.structs.replace(settings.paid, epsilon=epsilon)
         settings = msgspec.structs.replace(settings, paid=paid)
-    if settings.table.file is None or wanted.preview:
+    if settings.table.file is None or is_only_shown:
         _preview(question, domain, settings)
         return
     if not settings.table.axes:
@@ -130,19 +125,20 @@ def ask_histogram(settings: PublishSettings, given: Fields) -> None:
 def _least_epsilon(
     question: Histogram,
     domain: Domain,
-    accuracy: str,
-    wanted: AccuracySettings,
     settings: PublishSettings,
+    accuracy: str,
+    confidence: str,
+    *,
+    simultaneous: bool,
 ) -> str:
     """Return the least epsilon for an accuracy, as text. Also print it to stderr."""
     kind = Kind.of("pure", settings.paid.delta)
-    confidence = float(positive(wanted.confidence, "--confidence"))
-    within = Within(float(positive(accuracy, "--accuracy")), confidence, wanted.simultaneous)
-    unit = settings.table.unit()
-    cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
+    share = float(positive(confidence, "--confidence"))
+    within = Within(float(positive(accuracy, "--accuracy")), share, simultaneous)
+    request = AccuracyRequest(question, domain, settings.table.unit(), None, within)
+    cost = kind.cost(least_alone(request, kind))
     print_messages(
-        f"The least cost for an accuracy of {accuracy} with {100 * confidence:.10g}% confidence: "
-        f"{cost}."
+        f"The least cost for an accuracy of {accuracy} with {100 * share:.10g}% confidence: {cost}."
     )
     return str(kind.level(cost))
 

@@ -102,14 +102,15 @@ def whole_bins(axis: Axis) -> str:
         edges.append(end)
     edges[0] = start
     edges[-1] = end
-    lines = _edge_lines(edges, 10)
-    return f"bins = [    # {width} whole numbers each; those at the ends may differ\n{lines}\n]"
+    note = f"{width} whole numbers each; those at the ends may differ"
+    return f"bins = [    # {note}\n{_edge_lines(edges, 10)}\n]"
 
 
 def _edge_lines(edges: Sequence[object], per_line: int) -> str:
     """Write the edges of bins as TOML, so many in a line."""
-    lines = [edges[at : at + per_line] for at in range(0, len(edges), per_line)]
-    return "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
+    starts = range(0, len(edges), per_line)
+    texts = [toml_value(edges[at : at + per_line]) for at in starts]
+    return "\n".join(f"  {text[1:-1]}," for text in texts)
 
 
 def even_bins(axis: Axis) -> str:
@@ -165,15 +166,6 @@ def _has_whole_bounds(axis: Axis) -> TypeGuard[Interval]:
 
 # --- bins of dates --------------------------------------------------------------------------------
 
-# Up to so many days each of them has a bin of its own.
-MOST_DAYS = 62
-
-# Up to so many days bins are weeks.
-MOST_WEEKS_IN_DAYS = 186
-
-# Up to so many days bins are months; beyond, years.
-MOST_MONTHS_IN_DAYS = 3660
-
 
 def date_bins(axis: Axis) -> str:
     """The lines of a question that divide an axis of dates; "" where its steps are right.
@@ -188,19 +180,21 @@ def date_bins(axis: Axis) -> str:
         end = datetime.date.fromisoformat(str(axis.upper))
     except ValueError:  # numbers, or times
         return ""
+    # Each of two months' days has a bin of its own. Up to half a year bins are weeks, up to ten
+    # years months, and beyond years.
     days = (end - first).days
-    if days <= MOST_DAYS:
+    if days <= 62:
         return ""
-    if days <= MOST_WEEKS_IN_DAYS:
+    if days <= 186:
         return "width = 7   # days in each bin; without this line every day has one"
-    n_months = 1 if days <= MOST_MONTHS_IN_DAYS else 12
+    n_months = 1 if days <= 3660 else 12
     months = range(12 * first.year, 12 * (end.year + 1), n_months)
     starts = (datetime.date(month // 12, month % 12 + 1, 1) for month in months)
     between = [day for day in starts if first < day < end]
     edges = [day.isoformat() for day in (first, *between, end)]
     unit = {1: "month", 12: "year"}[n_months]
-    lines = _edge_lines(edges, 5)
-    return f"bins = [    # by {unit}; in place of them, width = 7 counts by week\n{lines}\n]"
+    note = f"by {unit}; in place of them, width = 7 counts by week"
+    return f"bins = [    # {note}\n{_edge_lines(edges, 5)}\n]"
 
 
 # --- sfumato init ---------------------------------------------------------------------------------
@@ -234,12 +228,6 @@ ABOVE = """\
 #   sfumato release {plan} --report report.html
 
 """
-FILL_IN = """\
-# For each column that you ask about, take away the #, and replace each ? by
-# bounds or labels."""
-FILLED_IN = """\
-# The axes were given with --axis. Other columns stand behind a #, and are not
-# used."""
 EPSILON = "epsilon = {:<10} # for {}"
 
 
@@ -399,7 +387,11 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
     above = ABOVE.format(
         name=printable(file.name),
         plan="PLAN.toml" if out is None else printable(str(out)),
-        fill_in=FILLED_IN if domain else FILL_IN,
+        fill_in="# The axes were given with --axis. Other columns stand behind a #, and are not\n"
+        "# used."
+        if domain
+        else "# For each column that you ask about, take away the #, and replace each ? by\n"
+        "# bounds or labels.",
     )
     source = [
         *field_lines({"path": _path_in_plan(file, out)}),

@@ -15,7 +15,6 @@ import click
 
 SCREEN_LINES = 40
 SCREEN_WIDTH = 80
-NAMES_WIDTH = 25  # a longer name, such as one with all its choices, has a line of its own
 FORM_FEED = "\f"
 HELP_ALL = "--help-all"
 WITHOUT_GROUP = "Other options"
@@ -71,7 +70,7 @@ class LayeredCommand(click.Command):
 
     def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text of the first layer."""
-        text = self._text()
+        text = inspect.cleandoc(self.help or "")
         before, _, _ = text.partition(FORM_FEED)
         _write_text(before if self.is_long(context) else text, formatter)
 
@@ -103,14 +102,11 @@ class LayeredCommand(click.Command):
         records = (option.get_help_record(context) for option in options)
         return [record for record in records if record is not None]
 
-    def _text(self) -> str:
-        return inspect.cleandoc(self.help or "")
-
     def _write_whole(
         self, context: click.Context, formatter: click.HelpFormatter, groups: dict[str, list[Row]]
     ) -> None:
         self.format_usage(context, formatter)
-        _write_text(self._text(), formatter)
+        _write_text(inspect.cleandoc(self.help or ""), formatter)
         for group, rows in groups.items():
             _write_rows(group, rows, formatter)
         self.format_epilog(context, formatter)
@@ -142,7 +138,8 @@ def _write_text(text: str, formatter: click.HelpFormatter) -> None:
 
 def _write_rows(heading: str, rows: list[Row], formatter: click.HelpFormatter) -> None:
     with formatter.section(heading):
-        formatter.write_dl(rows, NAMES_WIDTH)
+        # A longer name, such as one with all its choices, has a line of its own.
+        formatter.write_dl(rows, col_max=25)
 
 
 def _first_sentence(text: str) -> str:

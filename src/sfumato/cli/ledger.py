@@ -521,25 +521,19 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
         case "open" if "widens" in note:
             return "", f"widened to {written('approx', tuple(note['terms']['total']))}, by curves"
         case "open":
-            how = _how_opened(entry.note)
+            how = ""
+            if (terms := terms_in(entry.note)) and note["rule"] == "approx":
+                how = ", by curves"
+            elif terms:
+                target = written("approx", curves_of(terms).total)
+                how = f", may be widened to {target}, by curves"
             return "", f"total {written(note['rule'], tuple(note['total']))}{how}"
         case "bind":
             data = f", of the data set {note['data']!r}" if note["data"] else ""
             return "", f"protects {note['protects']}{data}"
         case _:
             ceiling = written(note["rule"], tuple(note["ceiling"]))
-            whose = entry.spender or note["data"]
-            return "", f"ceiling of {whose!r} {ceiling}"
-
-
-def _how_opened(note: str) -> str:
-    """Return how an account composes, as its opening says; "" of one that adds up."""
-    terms = terms_in(note)
-    if not terms:
-        return ""
-    if json.loads(note)["rule"] == "approx":
-        return ", by curves"
-    return f", may be widened to {written('approx', curves_of(terms).total)}, by curves"
+            return "", f"ceiling of {entry.spender or note['data']!r} {ceiling}"
 
 
 def _head(text: str | None) -> tuple[int, str] | None:
@@ -590,8 +584,7 @@ def _cell(row: Account | Spender, field: str) -> object:
     if field == "spent":
         return spent_in_words(row)
     shown = getattr(row, field)
-    is_amount = field in ("total", "ceiling", "remaining")
-    return written(row.rule, shown) if is_amount else shown
+    return written(row.rule, shown) if field in ("total", "ceiling", "remaining") else shown
 
 
 # --- sfumato account ------------------------------------------------------------------------------
@@ -643,7 +636,8 @@ def account(
             "data": known.data,
         }
         if cost is not None:
-            number = known.remaining_answers(epsilon=epsilon, delta=delta, rho=rho)
-            fields["remaining_answers"] = number
+            fields["remaining_answers"] = known.remaining_answers(
+                epsilon=epsilon, delta=delta, rho=rho
+            )
         plain.append(fields)
     emit_json(plain)

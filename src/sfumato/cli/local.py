@@ -65,14 +65,6 @@ AXES = option(
     required=True,
     help="Value of a person with its public bounds: NAME=LOW..HIGH. Repeat for each value.",
 )
-EPSILON = option(
-    "--epsilon",
-    group=COST,
-    common=True,
-    required=True,
-    help="Privacy cost to each person: the privacy loss between two points at distance 1, "
-    "with every axis scaled to 0 .. 1.",
-)
 RADIUS = option(
     "--radius",
     group=MECHANISM_GROUP,
@@ -379,7 +371,14 @@ local.add_command(simulate)
     required=True,
     help="This person's own value: NAME=NUMBER. Repeat for each axis.",
 )
-@EPSILON
+@option(
+    "--epsilon",
+    group=COST,
+    common=True,
+    required=True,
+    help="Privacy cost to each person: the privacy loss between two points at distance 1, "
+    "with every axis scaled to 0 .. 1.",
+)
 @RADIUS
 @MECHANISM
 @click.option(

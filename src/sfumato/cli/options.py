@@ -143,11 +143,6 @@ WHERE_HELP = (
     "condition, if there are any."
 )
 DEFAULT_ACCOUNT = "default"
-ACCOUNT_HELP = (
-    "Account in the ledger that pays. Tables about the same persons share one; name another for "
-    "other persons, who otherwise share the budget of this one."
-)
-
 # The key under which click's context keeps the value of --anchor or --spender.
 KEPT = "sfumato {}"
 
@@ -554,7 +549,12 @@ def source_options(
 
 
 account_option = option(
-    "--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP, group=ACCOUNT
+    "--account",
+    default=DEFAULT_ACCOUNT,
+    show_default=True,
+    help="Account in the ledger that pays. Tables about the same persons share one; name another "
+    "for other persons, who otherwise share the budget of this one.",
+    group=ACCOUNT,
 )
 account_options = grouped(
     account_option,

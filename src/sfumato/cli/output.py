@@ -99,7 +99,6 @@ def fitted(text: str, width: int | None, hanging: int = HANGING) -> str:
 
 ROWS_SHOWN = 20
 FrameOf: TypeAlias = "Callable[[Release], pa.Table]"
-BAR_DELAY = 1.0  # seconds before a progress bar appears
 
 
 def print_messages(*messages: str) -> None:
@@ -139,7 +138,7 @@ def plain_json(text: str) -> str:
     steering = {sign for sign in text if sign != "\n" and printable(sign) != sign}
     # json.dumps leaves DEL as it is.
     escaped = {sign: json.dumps(sign)[1:-1] for sign in steering} | {"\x7f": "\\u007f"}
-    return text.translate(str.maketrans(escaped))
+    return "".join(escaped.get(sign, sign) for sign in text)
 
 
 def table(
@@ -310,9 +309,11 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
     about = f"{printable(release.heading)}: " if named else ""
     accuracy = accuracy_sentence(release) or "It states no accuracy."
     print_messages(*(f"{about}{said}" for said in (*release.facts, accuracy)))
-    has_bins = isinstance(release, HistogramRelease) and release.rows is None
-    # Bins may hold unequally many whole numbers.
-    for remark in uneven(release.lattice) if has_bins else []:
+    remarks = []
+    if isinstance(release, HistogramRelease) and release.rows is None:
+        # Bins may hold unequally many whole numbers.
+        remarks = uneven(release.lattice)
+    for remark in remarks:
         # Others begin with the name of a column, which is written as it is.
         print_messages(
             f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}."
@@ -350,7 +351,8 @@ def scanning() -> Iterator[Callable[[int, int | None], None]]:
     bars: list[Progress] = []
 
     def report(done: int, total: int | None) -> None:
-        if not bars and sys.stderr.isatty() and time.monotonic() - started > BAR_DELAY:
+        # A bar appears after a second.
+        if not bars and sys.stderr.isatty() and time.monotonic() - started > 1.0:
             bars.append(_bar())
             bars[0].start()
             bars[0].add_task("Reading", total=total, rate="")

@@ -146,8 +146,6 @@ def _field(word: str) -> str | None:
 
 _MONTH = r"[0-9]{4}-[0-9]{2}"
 _NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"
-# A number such as 20.000: twenty to some, and twenty thousand to others.
-_TWO_READINGS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{2}0")
 
 
 # How many labels a message writes.
@@ -356,7 +354,7 @@ def _condition(name: str, text: str, axis: Axis | None) -> object:
 
 def _refuse_two_readings(text: str) -> None:
     """Refuse 20.000: whoever means twenty thousand would have all values cut at twenty."""
-    if _TWO_READINGS.fullmatch(text):
+    if re.fullmatch(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{2}0", text):
         raise UsageError(
             f"the number {text}",
             f"{text} may have a decimal point or a sign between thousands",

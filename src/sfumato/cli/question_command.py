@@ -324,8 +324,9 @@ def form_of(kind: Type) -> Form | None:
             return CLIP if kind == CLIP_TYPE else _form_of_union(kind)
         case ListType() | VarTupleType() | CollectionType():
             form = form_of(kind.item_type)
-            is_alone = form is None or form.several or form.flag
-            return None if is_alone else replace(form, several=True)
+            if form is None or form.several or form.flag:
+                return None
+            return replace(form, several=True)
         case LiteralType(values=values) if {type(value) for value in values} == {str}:
             return Form(click.Choice([str(value) for value in values]))
         case CustomType() if kind.cls is Fraction:

@@ -179,17 +179,14 @@ def ask_persons(settings: PublishSettings, given: Fields) -> None:
     publish(settings, domain, question_of(Persons, given))
 
 
-ROUNDED = (
-    "The column published has whole numbers of at least 0 that add up. Small counts in it are too "
-    "large on average; compute with the column count."
-)
-
-
 # The tables with whole numbers beside the estimates.
 PUBLISHED_FORMS = Forms(
     frame=lambda release: cast("TablesRelease", release).to_frame(published=True),
     to_csv=lambda release, path: cast("TablesRelease", release).to_csv(path, published=True),
-    write_others=lambda release: [ROUNDED],
+    write_others=lambda release: [
+        "The column published has whole numbers of at least 0 that add up. Small counts in it are "
+        "too large on average; compute with the column count."
+    ],
 )
 
 

@@ -27,13 +27,7 @@ from sfumato.errors import (
     printable,
 )
 
-# The exit codes that shells give to a program that a signal has ended.
 ERROR = "Error:"
-INTERRUPTED = 130  # by Ctrl-C
-READER_LEFT = 141  # because nobody reads its output any more
-
-# The functions that write to stdout: click's, and that of a step of a stream.
-PRINTING = ("echo", "_print")
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -70,15 +64,17 @@ def run(args: list[str]) -> int:
             "Stopped. A charge that was made stands: "
             "run the same command again, and it goes on without paying twice."
         )
-        code = INTERRUPTED
+        # Shells give this code to a program that Ctrl-C has ended.
+        code = 130
     except click.ClickException as error:
         code = _show_refusal(args, error)
     except (SfumatoError, InternalError) as error:
         code = _show_error(args, str(error), error, error.exit_code)
     except ReaderLeft:
-        # Otherwise Python would complain when it flushes stdout at exit.
+        # Otherwise Python would complain when it flushes stdout at exit. Shells give this code to
+        # a program whose output nobody reads any more.
         sys.stdout = None
-        code = READER_LEFT
+        code = 141
     except Exception as error:
         refusal = _unprintable(error)
         if refusal is not None:
@@ -116,8 +112,9 @@ def _warnings_as_messages() -> Iterator[None]:
 
 def _unprintable(error: Exception) -> DataError | None:
     """The error of an output that cannot be written, such as a file on a full disk."""
-    frames = traceback.walk_tb(error.__traceback__)
-    printed = any(frame.f_code.co_name in PRINTING for frame, _ in frames)
+    names = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
+    # Two functions write to stdout: click's, and that of a step of a stream.
+    printed = names & {"echo", "_print"}
     if not printed or not isinstance(error, OSError):
         return None
     # Python would try again at exit, and complain.

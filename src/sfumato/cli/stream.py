@@ -325,10 +325,6 @@ class StreamInput:
 
 # --- the command ----------------------------------------------------------------------------------
 
-# The time between two reports of progress.
-REPORT_SECONDS = 0.5
-
-
 # The group of options about when a step is over, and which rows it has.
 STEPS = "Steps"
 
@@ -570,8 +566,7 @@ def _publish_steps(
         for total in opened:
             _print(total)
     progress = Progress(printed, opened.horizon)
-    sums = opened.counter.interval is not None
-    arrivals = source.arrivals(stop, sums=sums, first=first)
+    arrivals = source.arrivals(stop, sums=opened.counter.interval is not None, first=first)
     for total in push_all(opened, stop.until_asked(arrivals)):
         # A row of a step published before changes nothing, and gives the stored total again.
         if total.step > printed:
@@ -616,7 +611,8 @@ class Progress:
     def at(self, step: int) -> None:
         """Report a step, unless the last report is recent."""
         now = time.monotonic()
-        if self._on and now - self._last_report > REPORT_SECONDS:
+        # Two reports are half a second apart.
+        if self._on and now - self._last_report > 0.5:
             rate = (step - self._start) / max(now - self._began, 1e-9)
             text = f"\rstep {step:,}{_of(self._horizon)}, {rate:,.0f} steps/s "
             click.echo(text, err=True, nl=False)

@@ -179,14 +179,13 @@ def window_of_flights(norm: int) -> Window:
         heading="Late flights by time of day",
         measured_in=MINUTES,
     )
-    # An attacker who accuses one of a hundred absent aircraft finds at most five of a hundred.
-    risk = Risk(fpr=0.01, tpr=0.05)
     return window(
         Plan([by_month, by_time_of_day]),
         domain=flights.domain,
         unit=flights.unit,
         accuracy=Within(ERROR_OF_A_MONTH, simultaneous=True),
-        risk=risk,
+        # An attacker who accuses one of a hundred absent aircraft finds at most five of a hundred.
+        risk=Risk(fpr=0.01, tpr=0.05),
         measure="zcdp",
     )
 
@@ -217,8 +216,7 @@ def quantiles_of_delays(
 
     Quantiles take a limit on rows. The limit is the one that suits counts of the same cost.
     """
-    delays = Histogram("dep_delay", bins=30)
-    advice = recommend(flights_of_aircraft, delays, rho=RHO_OF_QUANTILES)
+    advice = recommend(flights_of_aircraft, Histogram("dep_delay", bins=30), rho=RHO_OF_QUANTILES)
     publisher = _aircraft(ledger, _flights(rows=advice.limit))
     question = Quantiles(
         "dep_delay",

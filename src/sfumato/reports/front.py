@@ -216,8 +216,6 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
 MOST_BARS = 4
 MOST_ON_PHONE = 3  # as in the style sheet
 LONGEST_SOURCE = 40
-# Lines about numbers and maps.
-MOST_SAID = 4
 MAP_AXES = 2
 # Characters of a name beside a bar.
 SHOWN = 48
@@ -298,7 +296,7 @@ def _published(releases: Sequence[Release]) -> Block:
     tables = f" in {several(len(named), 'table')}" if len(named) > len(releases) else ""
     lines = [f"{several(len(releases), 'answer')}{tables}{_of(releases)}."]
     boxes = [_boxes(release) for release in releases if isinstance(release, Partition)]
-    lines += [*_known_numbers(releases), *boxes][:MOST_SAID]
+    lines += [*_known_numbers(releases), *boxes][:4]
     lines += [*_scopes(releases), *_agreement(releases)]
     bars = []
     for label, release in named:
@@ -319,8 +317,10 @@ def _known_numbers(releases: Sequence[Release]) -> list[str]:
         return []
     if seen == total:
         return [f"All {several(total, 'number')} stand out from the noise."]
-    numbers = several(total, "number")
-    return [f"{seen:,} of {numbers} stand out from the noise; for the others it is too large."]
+    return [
+        f"{seen:,} of {several(total, 'number')} stand out from the noise; for the others it is "
+        "too large."
+    ]
 
 
 def _boxes(release: Partition) -> str:

@@ -52,7 +52,6 @@ def heading_of(release: Release) -> str:
 
 
 STYLED = re.compile(r'(<(?:path|text|use)\b[^<>]*?) style="([^"]*)"')
-LEAST_USES = 3
 
 
 def shared(page: str) -> str:
@@ -63,7 +62,8 @@ def shared(page: str) -> str:
     True
     """
     uses = Counter(match[2] for match in STYLED.finditer(page))
-    common = [style for style, count in uses.items() if count >= LEAST_USES]
+    # A class of its own pays for a style from the third use on.
+    common = [style for style, count in uses.items() if count >= 3]
     names = {style: f"a{i}" for i, style in enumerate(common)}
 
     def named(match: re.Match[str]) -> str:

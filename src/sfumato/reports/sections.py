@@ -173,9 +173,7 @@ def _count(value: float) -> str:
 
 def _listed(release: Release, axes: Sequence[str]) -> FamilyTable:
     """Return a table that is too broad to be laid out: one row for each count."""
-    name = " x ".join(axes)
-    table = release.members.get(name, release)
-    laid = sheet(table)
+    laid = sheet(release.members.get(" x ".join(axes), release))
     assert laid is not None
     cut = "" if laid.total <= MOST_ROWS else f"The first {MOST_ROWS} of {laid.total:,} rows."
     title = plain(f"Number of rows by {' and '.join(axes)}", 200)

@@ -24,8 +24,6 @@ STATISTICS = ("count", "mean", "sum", "variance")
 # Columns of what adds up over rows, which a limit on a person's rows may cut.
 TOTALS = frozenset({"count", "sum", "total"})
 UNKNOWN = "not known"
-# What says something only where the value is known.
-OF_VALUES = frozenset({"mean", "sum", "variance", "value"})
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,8 @@ def _listed(release: Release, frame: pa.Table) -> Sheet:
     names = frame.column_names
     table = first_rows(frame, MOST_ROWS, release.kind_of_column)
     known = frame["known"][:MOST_ROWS].to_pylist() if "known" in names else [True] * MOST_ROWS
-    emptied = OF_VALUES.difference(release.label_columns)
+    # What says something only where the value is known.
+    emptied = {"mean", "sum", "variance", "value"}.difference(release.label_columns)
     if "quantile" not in names:
         # Of several values, it is the column of their names.
         emptied -= {"value"}

@@ -21,6 +21,7 @@ from sfumato.errors import printable, printable_lines
 from sfumato.ledger import written
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, belief
 from sfumato.publishing.verifying import Publication, listed
+from sfumato.questions.counters.release import CounterRelease
 from sfumato.questions.persons.release import PersonsRelease
 from sfumato.reports.disclosure import fields
 from sfumato.reports.disclosure.evidence import Evidence, shortened
@@ -30,7 +31,6 @@ from sfumato.reports.tables import Finding
 # --- how answers were computed --------------------------------------------------------------------
 
 PACKAGE = Path(__file__).parents[2]
-SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
 
 
 def preparation(evidence: Evidence) -> str:
@@ -105,12 +105,13 @@ def software(evidence: Evidence) -> list[str]:
 def digest() -> str:
     """The SHA-256 of the library's own files, by name: whoever installs it can compare."""
     whole = hashlib.sha256()
-    files = [path for path in PACKAGE.rglob("*") if path.suffix in SUFFIXES and path.is_file()]
+    endings = {".py", ".pyi", ".html", ".css"}
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in endings and path.is_file()]
     # Sorted by names with slashes, so that every system has the same order and digest.
-    for path in sorted(files, key=lambda path: path.relative_to(PACKAGE).as_posix()):
+    for name in sorted(path.relative_to(PACKAGE).as_posix() for path in files):
         # A name ends with a zero byte and its digest has 32 bytes: no other files give this stream.
-        whole.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
+        whole.update(name.encode() + b"\0")
+        whole.update(hashlib.sha256((PACKAGE / name).read_bytes()).digest())
     return whole.hexdigest()
 
 
@@ -308,7 +309,8 @@ def _spent(evidence: Evidence) -> str:
 
 
 def _model(evidence: Evidence, facts: Publication) -> Tree:
-    stream = fields.is_stream(evidence)
+    # A stream publishes step by step.
+    stream = any(isinstance(release, CounterRelease) for release in evidence.releases)
     many = stream or len(evidence.charges) > 1
     grows = "Dynamic" if stream else "Static"
     source = (

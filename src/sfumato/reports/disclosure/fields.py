@@ -15,7 +15,6 @@ import numpy as np
 from sfumato.answers import Release, accuracy_sentence, tag_of
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 from sfumato.errors import printable
-from sfumato.questions.counters.release import CounterRelease
 from sfumato.reports.disclosure.evidence import Evidence, shortened
 from sfumato.reports.tables import Finding
 
@@ -186,11 +185,6 @@ def afterwards(release: Release) -> str | None:
     if tag == "partition":
         return SHOWN.get(str(getattr(release, "shown", "noisy")))
     return AFTERWARDS.get(tag)
-
-
-def is_stream(evidence: Evidence) -> bool:
-    """Whether an answer is a stream, which publishes step by step."""
-    return any(isinstance(release, CounterRelease) for release in evidence.releases)
 
 
 def person(evidence: Evidence) -> str:
