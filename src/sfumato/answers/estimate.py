@@ -136,7 +136,7 @@ def to_meaningful_digits(table: pa.Table, spare: int = 0) -> pa.Table:
     """
     for value, low, high in _intervals(table):
         names = [name for name in (value, low, high) if name is not None]
-        columns = {name: _numbers(table, name) for name in names}
+        columns = {name: ndarray_of(table[name]).astype(float) for name in names}
         width = columns[high] if low is None else (columns[high] - columns[low]) / 2
         decimals = _decimals(width, spare)
         if decimals is None:
@@ -164,10 +164,6 @@ def _intervals(table: pa.Table) -> Iterator[tuple[str, str | None, str]]:
             if high in floats and (low is None or low in floats):
                 yield name, low, high
                 break
-
-
-def _numbers(table: pa.Table, name: str) -> Array:
-    return ndarray_of(table[name]).astype(float)
 
 
 def _decimals(half_widths: Array, spare: int) -> int | None:

@@ -292,7 +292,7 @@ def choose(
             curve=curve,
         )
     windows = _windows(choices, risk, settings)
-    said = page_of([*windows, *([] if choices is None else [choices])], page)
+    said = page_of([*windows, *filter(None, [choices])], page)
     if as_json:
         decision = windows[0].explain().splitlines()[0]
         listed = None if choices is None else list(choices.values())
@@ -350,11 +350,9 @@ def _choices(
 def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings) -> list[Window]:
     """The window for the risk asked for; with a universe, also that for the disclosure risk."""
     question, domain, unit = _asked(settings)
-    accuracy = Within(
-        float(positive(settings.within, "--within")),
-        float(probability(settings.confidence, "--confidence")),
-        simultaneous=not settings.each,
-    )
+    half_width = float(positive(settings.within, "--within"))
+    confidence = float(probability(settings.confidence, "--confidence"))
+    accuracy = Within(half_width, confidence, simultaneous=not settings.each)
 
     def window_for(risk: Risk, worlds: Choices | None) -> Window:
         return window(

@@ -9,7 +9,6 @@ import importlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -170,12 +169,10 @@ class LazyGroup(click.Group):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command."""
         with _reader_may_leave():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, sorted."""
         return sorted({*COMMANDS, *own_questions(), *outside_questions()[0]})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -299,32 +296,27 @@ def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
         case click.BadParameter():
             return _bad_value(error, command, for_help)
         case _:
-            return _of_message(error, context, command)
+            return _of_message(error, context, command, for_help)
 
 
 def _of_message(
-    error: click.ClickException, context: click.Context | None, command: str
+    error: click.ClickException, context: click.Context | None, command: str, for_help: str
 ) -> UsageError:
+    # Of these errors click says only by their text what they are.
     extra = re.match(r"Got unexpected extra arguments? \((.*)\)", error.message, re.S)
     if extra is not None:
         return _extra_words(extra[1], command, context)
     word = re.match(r"No such command '(.*)'", error.message, re.S)
     if word is not None and context is not None and isinstance(context.command, click.Group):
         return unknown_command(word[1], context.command.list_commands(context), command)
-    return UsageError(
-        command,
-        error.message.rstrip("."),
-        f"Type {_help_of(command, context)} for all that it takes",
-    )
+    return UsageError(command, error.message.rstrip("."), for_help)
 
 
 def _help_of(command: str, context: click.Context | None) -> str:
-    is_long = (
-        context is not None
-        and isinstance(context.command, LayeredCommand)
-        and context.command.is_long(context)
-    )
-    return f"{command} {HELP_ALL if is_long else '--help'}"
+    target = None if context is None else context.command
+    if context is not None and isinstance(target, LayeredCommand):
+        return f"{command} {HELP_ALL if target.is_long(context) else '--help'}"
+    return f"{command} --help"
 
 
 def unknown_command(name: str, known: Sequence[str], path: str) -> UsageError:
@@ -342,7 +334,7 @@ def _parameters(context: click.Context | None) -> list[click.Parameter]:
 
 def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str) -> UsageError:
     # Options have their hyphens, arguments none.
-    known = list(chain.from_iterable(parameter.opts for parameter in _parameters(error.ctx)))
+    known = [name for parameter in _parameters(error.ctx) for name in parameter.opts]
     flags = [name for name in known if name.startswith("-")]
     name = error.option_name
     # click reads -epsilon as -e and what follows it.

@@ -94,7 +94,8 @@ def whole_bins(axis: Axis) -> str:
     width = next(width for width in round_widths if end - start <= MOST_BINS * width)
     if (end - start) % width == 0:
         return f"width = {width}   # whole numbers in a bin; without this line each has its own"
-    edges = list(range(-(-start // width) * width, end, width))
+    first = -(-start // width) * width
+    edges = list(range(first, end, width))
     # What is left at an end has a bin of its own where it is half a bin at least.
     if edges[0] - start >= width / 2:
         edges.insert(0, start)

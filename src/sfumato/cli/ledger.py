@@ -48,7 +48,6 @@ from sfumato.privacy import (
     KINDS,
     ZCDP,
     ApproxDP,
-    CentralMeasure,
     PureDP,
     curves_of,
     measure_of,
@@ -273,15 +272,6 @@ def init(
       sfumato ledger init counts --epsilon 5 --delta 1e-6 --composition curves
     """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
-    total = _composed(total, composition, widens_to)
-    # Before the ledger is made: a target that is refused leaves none.
-    terms = stated_terms(total)
-    with opened(ledger, create=True) as book:
-        opened_account = book.open_account(account, rule_of(total), total_of(total), terms)
-    _show([opened_account], ACCOUNT, as_json, ONLY_IN_JSON)
-
-
-def _composed(total: CentralMeasure, composition: str, widens_to: str | None) -> CentralMeasure:
     target = None if widens_to is None else stated_total(widens_to, "--widens-to")
     if target is not None and (isinstance(total, ApproxDP) or not isinstance(target, ApproxDP)):
         raise UsageError(
@@ -291,7 +281,7 @@ def _composed(total: CentralMeasure, composition: str, widens_to: str | None) ->
         )
     match total:
         case ApproxDP():
-            return ApproxDP(total.epsilon, total.delta, composition=composition)
+            total = ApproxDP(total.epsilon, total.delta, composition=composition)
         case PureDP() | ZCDP() if composition == "curves":
             raise UsageError(
                 "--composition curves without --delta",
@@ -299,9 +289,14 @@ def _composed(total: CentralMeasure, composition: str, widens_to: str | None) ->
                 "Add --delta, such as 1e-6; or open it in epsilon or rho with --widens-to",
             )
         case PureDP():
-            return PureDP(total.epsilon, widens_to=target)
+            total = PureDP(total.epsilon, widens_to=target)
         case ZCDP():
-            return ZCDP(total.rho, widens_to=target)
+            total = ZCDP(total.rho, widens_to=target)
+    # Before the ledger is made: a target that is refused leaves none.
+    terms = stated_terms(total)
+    with opened(ledger, create=True) as book:
+        opened_account = book.open_account(account, rule_of(total), total_of(total), terms)
+    _show([opened_account], ACCOUNT, as_json, ONLY_IN_JSON)
 
 
 @ledger.command()

@@ -271,13 +271,9 @@ def simulate(
     values = np.stack([columns[name] for name in domain], axis=1)
     # Rows in which a value is missing report nothing.
     points = to_unit(values[~np.isnan(values).any(axis=1)], bounds)
-    if rehearsal.is_table:
-        _tabulate(rehearsal, points, clusters, seed, as_json)
-    else:
+    if not rehearsal.is_table:
         _rehearse(rehearsal, domain, points, clusters, seed, as_json)
-
-
-def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_json: bool) -> None:
+        return
     table_of_sums = local_table(
         points,
         clusters,

@@ -64,7 +64,6 @@ class Several(Reading):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[object, ...]:
-        """Read each of the values."""
         parts = value.split(",") if isinstance(value, str) else [value]
         stripped = (part.strip() if isinstance(part, str) else part for part in parts)
         return tuple(self.part.convert(part, param, ctx) for part in stripped)
@@ -143,8 +142,6 @@ WHERE_HELP = (
     "condition, if there are any."
 )
 DEFAULT_ACCOUNT = "default"
-# The key under which click's context keeps the value of --anchor or --spender.
-KEPT = "sfumato {}"
 
 
 def gathers(
@@ -311,7 +308,7 @@ words_options = grouped(
 
 
 def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
-    context.meta[KEPT.format(option.name)] = value
+    context.meta[f"sfumato {option.name}"] = value
 
 
 DEFAULT_LEDGER = Path("sfumato.db")
@@ -372,7 +369,7 @@ charged_option = grouped(
 
 def _kept() -> tuple[Path | None, str | None]:
     meta = click.get_current_context().meta
-    return meta.get(KEPT.format("anchor")), meta.get(KEPT.format("spender"))
+    return meta.get("sfumato anchor"), meta.get("sfumato spender")
 
 
 def opened(ledger: str | Path, *, create: bool = False) -> Ledger:

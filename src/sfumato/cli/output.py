@@ -135,7 +135,7 @@ def plain_json(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    steering = {sign for sign in text if sign != "\n" and printable(sign) != sign}
+    steering = {sign for sign in text if sign not in ("\n", printable(sign))}
     # json.dumps leaves DEL as it is.
     escaped = {sign: json.dumps(sign)[1:-1] for sign in steering} | {"\x7f": "\\u007f"}
     return "".join(escaped.get(sign, sign) for sign in text)

@@ -94,7 +94,6 @@ class NewFile(_Target):
     """
 
     def obstacle(self, path: Path) -> str | None:
-        """Why the file cannot be written; None if it can."""
         if path.is_dir():
             return "it is a folder"
         if is_database(path):
@@ -116,7 +115,6 @@ class Picture(NewFile):
     """
 
     def require_ending(self, path: Path, option: str) -> None:
-        """Refuse a name whose ending is that of no picture."""
         if path.suffix.lower() not in PICTURES:
             raise UsageError(
                 f"{option} {path}",
@@ -164,7 +162,6 @@ class FileOrFolder(_Target):
         self.ending = ending
 
     def require_ending(self, path: Path, option: str) -> None:
-        """Refuse the name of a file with another ending."""
         if not is_folder(path) and path.suffix.lower() != self.ending:
             raise UsageError(
                 f"{option} {path}",
@@ -173,7 +170,6 @@ class FileOrFolder(_Target):
             )
 
     def obstacle(self, path: Path) -> str | None:
-        """Why the file or folder cannot be written; None if it can."""
         return (NewFolder if is_folder(path) else NewFile)().obstacle(path)
 
 
@@ -271,7 +267,6 @@ class SourceFile(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> SourcePath:
-        """Read the path or the address."""
         address = read(value) if isinstance(value, str) else None
         return address or Path(os.fsdecode(super().convert(value, param, ctx)))
 

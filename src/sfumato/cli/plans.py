@@ -251,6 +251,8 @@ def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
       sfumato check examples/flights.toml
       sfumato check people.csv --axis age=0..121/1 --axis kind=a,b --person id
     """
+    from sfumato.questions.persons import advice
+
     # All labels are the data's own values: programs do not get them, nor does a file.
     if all_labels and as_json:
         raise UsageError(
@@ -271,19 +273,13 @@ def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
         click.echo(losses.to_json())
     else:
         click.echo(str(losses))
-        _advise(rows, needs)
+        lattices = [need.lattice for _, need in needs or [] if need.counted == "rows"]
+        axes = lattices[0].names if lattices else ()
+        # Which question tells what the limits leave out, so that it can be published.
+        if said := advice(rows.unit, in_rho=False, axes=axes):
+            how = said.removeprefix("to learn how much that leaves out, ")
+            prose(f"\nTo publish how much a limit leaves out, {how}.")
     return 0 if losses.refused is None else DataError.exit_code
-
-
-def _advise(rows: Source, needs: list[tuple[str, Needs]] | None) -> None:
-    """Say which question tells what the limits leave out, so that it can be published."""
-    from sfumato.questions.persons import advice
-
-    lattices = [need.lattice for _, need in needs or [] if need.counted == "rows"]
-    axes = lattices[0].names if lattices else ()
-    if said := advice(rows.unit, in_rho=False, axes=axes):
-        how = said.removeprefix("to learn how much that leaves out, ")
-        prose(f"\nTo publish how much a limit leaves out, {how}.")
 
 
 def _of_file(table: TableSettings) -> tuple[Source, list[tuple[str, Needs]] | None]:

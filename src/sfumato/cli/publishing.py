@@ -414,12 +414,13 @@ def remaining_of(publisher: Publisher) -> str:
     """What remains for whoever publishes, and of whose budget."""
     account = publisher.account
     most = "at most " if account.by_curves else ""
-    left = most + written(account.rule, publisher.ledger.left(account.name))
-    of_all = most + written(account.rule, account.remaining)
+    left = written(account.rule, publisher.ledger.left(account.name))
+    of_all = written(account.rule, account.remaining)
     if left == of_all:
         one_more = " for one more answer" if account.by_curves else ""
-        return f"Remaining in account {account.name!r}{one_more}: {left}"
-    return f"Remaining for you in account {account.name!r}: {left} (for all its spenders: {of_all})"
+        return f"Remaining in account {account.name!r}{one_more}: {most}{left}"
+    whole = f"for all its spenders: {most}{of_all}"
+    return f"Remaining for you in account {account.name!r}: {most}{left} ({whole})"
 
 
 def picture_of(draw: Callable[[], Axes], path: Path | None) -> list[str]:

@@ -217,7 +217,16 @@ def verify(release: Path, ledger: str | Path, key: str | None, as_json: bool) ->
     from sfumato.publishing.verifying import verify as compare
     from sfumato.publishing.verifying import verify_signature
 
-    _require_ledger_or_key(release, key)
+    stated = click.get_current_context().get_parameter_source("ledger")
+    is_missing = stated is ParameterSource.DEFAULT and not DEFAULT_LEDGER.exists()
+    # A ledger of the environment gives way to a key: whoever set it did not think of this release.
+    is_refused = is_missing if key is None else stated is ParameterSource.COMMANDLINE
+    if is_refused:
+        raise UsageError(
+            f"verifying {release}",
+            "it takes --ledger or --key",
+            "Give one of them: a custodian has the ledger, a reader has the key",
+        )
     held = saved(release)
     if key is not None:
         verdict = verify_signature(held, key)
@@ -235,20 +244,6 @@ def verify(release: Path, ledger: str | Path, key: str | None, as_json: bool) ->
         emit_json({"ok": verdict.ok, "reason": verdict.reason})
     else:
         prose(verdict.reason)
-
-
-def _require_ledger_or_key(release: Path, key: str | None) -> None:
-    """Refuse both, and neither; a ledger that stands at the default place is enough."""
-    stated = click.get_current_context().get_parameter_source("ledger")
-    is_missing = stated is ParameterSource.DEFAULT and not DEFAULT_LEDGER.exists()
-    # A ledger of the environment gives way to a key: whoever set it did not think of this release.
-    is_refused = is_missing if key is None else stated is ParameterSource.COMMANDLINE
-    if is_refused:
-        raise UsageError(
-            f"verifying {release}",
-            "it takes --ledger or --key",
-            "Give one of them: a custodian has the ledger, a reader has the key",
-        )
 
 
 # --- sfumato demo ---------------------------------------------------------------------------------

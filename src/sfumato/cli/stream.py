@@ -560,7 +560,7 @@ def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[s
 def _publish_steps(
     opened: Stream, source: StreamInput, *, first: int, history: bool, stop: StopRequest
 ) -> None:
-    """Publish and print steps until the input ends or a signal comes."""
+    """Publish and print steps until the input ends or a signal comes; say what was published."""
     printed = opened.step
     if history:
         for total in opened:
@@ -579,22 +579,18 @@ def _publish_steps(
             _print(total)
             progress.at(total.step)
     progress.end()
-    _say_what_was_published(opened, source, stopped=stop.asked)
-
-
-def _say_what_was_published(opened: Stream, source: StreamInput, *, stopped: bool) -> None:
     if source.columns is not None and source.calendar is None:
         print_messages(
             f"Not protected: which {source.columns.step} has rows at all. "
             "A calendar hides it: --from and --to, or --steps."
         )
     guarantee = opened.history().guarantee
-    done = "Stopped" if stopped else "Done"
+    done = "Stopped" if stop.asked else "Done"
     print_messages(
         f"{done} after step {opened.step:,}{_of(opened.horizon)}. {guarantee.sentence()}",
         guarantee.counted,
     )
-    if stopped:
+    if stop.asked:
         print_messages("The same command goes on from here.")
 
 

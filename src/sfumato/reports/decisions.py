@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from sfumato.basics import rounded
@@ -45,14 +46,8 @@ def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
     sentences = [line for line in lines if not line.startswith("  Note:")]
     notes = dict.fromkeys(note for choice in choices for note in choice.caveats)
     item = choices[0] if len(choices) == 1 else Choices(tuple(choices))
-    return Study(
-        anchor,
-        title,
-        charts=drawn(item.plot, title, " ".join(sentences), anchor),
-        figures=tuple((_level(choice.epsilon), _headline(choice)) for choice in choices[:6]),
-        sentences=_grouped(sentences),
-        notes=tuple(notes),
-    )
+    figures = [(_level(choice.epsilon), _headline(choice)) for choice in choices[:6]]
+    return _drawn_study(item, anchor, title, sentences, figures, tuple(notes))
 
 
 def _headline(choice: Choice) -> str:
@@ -68,56 +63,47 @@ def _headline(choice: Choice) -> str:
 def _of_window(window: Window, anchor: str) -> Study:
     headings = "; ".join(question.heading or question.title for question in window.plan.questions)
     title = f"Which {window.kind.letter}? {headings}"
-    sentences = tuple(window.explain().splitlines())
     figures = (
         (window.ends[0], f"floor: the least {window.kind.letter} that is accurate enough"),
         (window.ends[1], f"ceiling: the largest {window.kind.letter} that is safe enough"),
         ("open" if window.feasible else "empty", "the window between them"),
     )
-    return Study(
-        anchor,
-        title,
-        charts=drawn(window.plot, title, " ".join(sentences), anchor),
-        figures=figures,
-        sentences=_grouped(sentences),
-        notes=(),
-    )
+    return _drawn_study(window, anchor, title, window.explain().splitlines(), figures)
 
 
 def _of_recommendation(advice: Recommendation, anchor: str) -> Study:
     title = f"Which limit on a person? {advice.question}"
-    sentences = tuple(advice.explain().splitlines())
     figures = [
         (f"{limit:,}", f"{name}, as sf.source takes it") for name, limit in advice.settings.items()
     ]
     figures.append((style.number(advice.error), f"mean error per number, in {advice.noun}"))
-    return Study(
-        anchor,
-        title,
-        charts=drawn(advice.plot, title, " ".join(sentences), anchor),
-        figures=tuple(figures),
-        sentences=_grouped(sentences),
-        notes=(),
-    )
+    return _drawn_study(advice, anchor, title, advice.explain().splitlines(), figures)
 
 
 def _of_local_table(table: LocalTable, anchor: str) -> Study:
     title = "Local clustering, rehearsed over epsilon and L"
-    sentences = table.facts()
-    return Study(
-        anchor,
-        title,
-        charts=drawn(table.plot, title, " ".join(sentences), anchor),
-        figures=(
-            (style.number(table.best), "sum of squares without privacy"),
-            (style.number(table.even), "sum of squares of even centres, without data"),
-        ),
-        sentences=_grouped(sentences),
-        notes=(),
+    figures = (
+        (style.number(table.best), "sum of squares without privacy"),
+        (style.number(table.even), "sum of squares of even centres, without data"),
+    )
+    return replace(
+        _drawn_study(table, anchor, title, table.facts(), figures),
         columns=COLUMNS,
         rows=tuple(map(tuple, table.lines())),
         warning="these sums of squares were computed from true points. Do not publish them.",
     )
+
+
+def _drawn_study(
+    decision: Decision,
+    anchor: str,
+    title: str,
+    lines: Sequence[str],
+    figures: Sequence[tuple[str, str]],
+    notes: tuple[str, ...] = (),
+) -> Study:
+    charts = drawn(decision.plot, title, " ".join(lines), anchor)
+    return Study(anchor, title, charts, tuple(figures), _grouped(lines), notes)
 
 
 def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -54,8 +54,8 @@ def glances(releases: Sequence[Release]) -> tuple[Glance, ...]:
     if plane is not None:
         rows = plane.count()
         total = float(np.asarray(rows.value))
-        reach = float(np.asarray(rows.high)) - total
-        said = f"In all: {number(round(total))} ± {number(np.ceil(reach))}, with 95% confidence."
+        reach = np.ceil(float(np.asarray(rows.high)) - total)
+        said = f"In all: {number(round(total))} ± {number(reach)}, with 95% confidence."
         shades = "Places that cannot be told from empty have no shade."
         shown.append(_glance(plane, "map", (said, shades)))
     return tuple(shown)
@@ -95,18 +95,16 @@ def _trend_words(release: Release) -> tuple[str, ...]:
     names = [plain(name) for name in axis.cell_names()]
     largest = int(np.argmax(np.where(known, values, -np.inf)))
     latest = int(np.flatnonzero(known)[-1])
-    most = _with_interval(release, largest, simultaneous=True)
-    last = _with_interval(release, latest, simultaneous=False)
     # The largest of several is only as sure as all of them at once.
-    confidence = "Each with 95% confidence."
-    return f"Largest: {most} ({names[largest]}).", f"Latest: {last} ({names[latest]}).", confidence
+    most = f"{_with_interval(release, largest, simultaneous=True)} ({names[largest]})"
+    last = f"{_with_interval(release, latest, simultaneous=False)} ({names[latest]})"
+    return f"Largest: {most}.", f"Latest: {last}.", "Each with 95% confidence."
 
 
 def _with_interval(release: Release, at: int, *, simultaneous: bool) -> str:
     """Return a number with what it may be off: ± where that is the same on both sides."""
-    value = float(np.asarray(release.values, float).reshape(-1)[at])
-    ends = release.interval("0.95", simultaneous)
-    low, high = (float(np.asarray(end, float).reshape(-1)[at]) for end in ends)
+    numbers = (release.values, *release.interval("0.95", simultaneous))
+    value, low, high = (float(np.asarray(part, float).reshape(-1)[at]) for part in numbers)
     if np.isclose(high - value, value - low):
         return f"{number(value)} ± {number(high - value)}"
     return f"{number(value)} ({number(low)} to {number(high)})"

@@ -137,12 +137,12 @@ def _crossed(table: CrossTable, *, folded: bool) -> FamilyTable:
 def _sheet(table: CrossTable, numbers: Array) -> Sheet:
     total = len(table.rows)
     # Of a long table the first rows are shown, and the sums, which are its last row.
-    kept = [at for at in range(total) if at < MOST_ROWS - 1 or at == total - 1]
+    first_rows = range(total - 1)[: MOST_ROWS - 1]
     is_even = table.widths is not None
     low = table.estimates - table.half_widths
     high = table.estimates + table.half_widths
     rows = []
-    for at in kept:
+    for at in (*first_rows, total - 1):
         ranges = [
             "" if is_even else f"{_count(least)} to {_count(most)}"
             for least, most in zip(low[at], high[at], strict=True)

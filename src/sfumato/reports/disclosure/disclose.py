@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -113,12 +114,8 @@ def render(evidence: Evidence, tree: Tree) -> str:
     """The checklist as one HTML page that loads nothing. It is the same for the same releases."""
     places = dict(leaves(tree))
     guarantees = [release.guarantee for release in evidence.releases]
-    reasons = fields.by_text(
-        (release.guarantee.proof.because, release) for release in evidence.releases
-    )
-    sources = fields.by_text(
-        (release.guarantee.proof.source, release) for release in evidence.releases
-    )
+    reasons = fields.promises(evidence, attrgetter("proof.because"))
+    sources = fields.promises(evidence, attrgetter("proof.source"))
     measure = NAMES[str(evidence.loss.__struct_config__.tag)]
     neighbours = "unbounded" if evidence.unit.neighbours == "add-remove" else "bounded"
     return page_template(_TEMPLATE).render(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 from sfumato._version import __version__
@@ -35,9 +36,8 @@ PACKAGE = Path(__file__).parents[2]
 
 def preparation(evidence: Evidence) -> str:
     """What happened to the rows before the noise, and what the limits rest on."""
-    counted = fields.by_text((release.guarantee.counted, release) for release in evidence.releases)
     lines = [
-        *counted,
+        *fields.promises(evidence, attrgetter("counted")),
         "Axes, bounds, labels, limits and costs were fixed before each charge. The guarantee "
         "assumes that they rest on public knowledge and on answers that were paid for, and on "
         "nothing else.",
@@ -54,16 +54,11 @@ def preparation(evidence: Evidence) -> str:
 
 def mechanisms(evidence: Evidence) -> str:
     """What adds the randomness, how far a person moves what is measured, and how it is drawn."""
-    added = fields.by_text(
-        (f"{release.guarantee.mechanism}.", release) for release in evidence.releases
+    added = fields.promises(evidence, lambda guarantee: f"{guarantee.mechanism}.")
+    moved = fields.promises(
+        evidence, lambda guarantee: f"Sensitivity: {guarantee.proof.sensitivity}"
     )
-    moved = fields.by_text(
-        (f"Sensitivity: {release.guarantee.proof.sensitivity}", release)
-        for release in evidence.releases
-    )
-    slack = fields.by_text(
-        (f"Numerical slack: {release.guarantee.slack}.", release) for release in evidence.releases
-    )
+    slack = fields.promises(evidence, lambda guarantee: f"Numerical slack: {guarantee.slack}.")
     return fields.bullets(
         [
             *(line[:1].upper() + line[1:] for line in added),
@@ -78,11 +73,10 @@ def mechanisms(evidence: Evidence) -> str:
 
 def justification(evidence: Evidence) -> str:
     """Why the guarantee holds, how accurate the answers are, and how the cost was chosen."""
-    proofs = fields.by_text(
-        (f"{release.guarantee.proof.because} Source: {release.guarantee.proof.source}", release)
-        for release in evidence.releases
+    reasons = fields.promises(
+        evidence, lambda guarantee: f"{guarantee.proof.because} Source: {guarantee.proof.source}"
     )
-    lines = [f"Holds because: {proof}" for proof in proofs]
+    lines = [f"Holds because: {reason}" for reason in reasons]
     lines += [f"Accuracy of {text}" for text in fields.accuracies(evidence)]
     for window in evidence.windows:
         lines.append(f"The cost was chosen by a window: {' '.join(window.explain().split())}")
@@ -151,6 +145,8 @@ def entry_tree(
         "mechanisms": Field(mechanisms(evidence)),
         "justification": Field(justification(evidence)),
     }
+    links = [f"Link: {printable_lines(text.strip())}" for text in listed(facts.sources)]
+    authors = _given_list(facts.registry_authors, "who answers for this entry, by name")
     return {
         "url_slug": Field(slug),
         "status": Field("Draft", constant=True),
@@ -162,7 +158,10 @@ def entry_tree(
             "model": _noted(_model(evidence, facts), facts),
             "accounting": _noted(_accounting(evidence, facts, findings), facts),
             "implementation": _noted(implementation, facts),
-            "resources": _resources(evidence, facts),
+            "resources": {
+                "sources": Field(fields.bullets([*links, *software(evidence)])),
+                "registry_authors": authors,
+            },
         },
     }
 
@@ -252,15 +251,14 @@ def _unprotected(evidence: Evidence) -> str:
     bounded = evidence.unit.neighbours == "replace"
     lines = ["No answer described here holds a statistic of the data without noise."]
     lines += [f"The number of {evidence.unit.several} is public."] if bounded else []
-    lines += fields.by_text(
-        (f"Not covered: {release.guarantee.proof.not_covered}", release)
-        for release in evidence.releases
+    lines += fields.promises(
+        evidence, lambda guarantee: f"Not covered: {guarantee.proof.not_covered}"
     )
     return fields.bullets(lines)
 
 
 def _loss(evidence: Evidence) -> Tree:
-    units = fields.by_text((f"{release.guarantee.unit}.", release) for release in evidence.releases)
+    units = fields.promises(evidence, lambda guarantee: f"{guarantee.unit}.")
     assumed = [text for release in evidence.releases for text in release.guarantee.assumptions]
     return {
         "privacy_unit": Field(fields.level(evidence)),
@@ -409,13 +407,3 @@ def _composition(evidence: Evidence) -> str:
         "Vadhan 2016; Feldman, Zrnic 2021). Each charge is recorded before a row is read, and a "
         "charge beyond the total is refused."
     )
-
-
-def _resources(evidence: Evidence, facts: Publication) -> Tree:
-    links = [f"Link: {printable_lines(text.strip())}" for text in listed(facts.sources)]
-    return {
-        "sources": Field(fields.bullets([*links, *software(evidence)])),
-        "registry_authors": _given_list(
-            facts.registry_authors, "who answers for this entry, by name"
-        ),
-    }

@@ -6,7 +6,7 @@ document. The last says in sentences what an audit of the mechanisms found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.answers import Release, accuracy_sentence, tag_of
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 from sfumato.errors import printable
+from sfumato.privacy import Guarantee
 from sfumato.reports.disclosure.evidence import Evidence, shortened
 from sfumato.reports.tables import Finding
 
@@ -147,6 +148,11 @@ def by_text(pairs: Iterable[tuple[str, Release]]) -> list[str]:
     if len(groups) == 1:
         return list(groups)
     return [f"{titles(group)}: {text}" for text, group in groups.items()]
+
+
+def promises(evidence: Evidence, said: Callable[[Guarantee], str]) -> list[str]:
+    """Texts on the guarantees of the releases, each with those that it is true of."""
+    return by_text((said(release.guarantee), release) for release in evidence.releases)
 
 
 def columns(evidence: Evidence) -> list[str]:
