@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
+from sfumato.charts.vector import BASE
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
 from sfumato.questions.aggregates.release import AggregateRelease
@@ -61,16 +62,15 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     rows = np.arange(len(names), dtype=float)
     style.hatch(ax.axhspan, rows[~known])
     middle = np.reshape(release.values, -1)[:MOST_GROUPS]
-    ax.hlines(rows[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
+    ax.hlines(rows[known], low[known], high[known], color=BASE, linewidth=2, zorder=2)
     style.dots(ax, middle[known], rows[known], size=6)
     if _is_cut(release):
-        style.mark_cut(ax, high[known], rows[known], style.BASE, ">")
+        style.mark_cut(ax, high[known], rows[known], BASE, ">")
     style.name_rows(ax, names, style.plain(_what(release), 60))
     ends = scales.reach_of(low[known], high[known])
     if scales.spans_decades(*ends):
         scales.log_axis(ax, *ends)
-    keys = _keys(release, known, ">")
-    style.legend(ax, keys, _note(release, len(release.group_names)), columns=2)
+    _legend(ax, release, known, ">")
     return ax
 
 
@@ -81,20 +81,19 @@ def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -
     at = np.arange(axis.size, dtype=float)
     style.hatch(ax.axvspan, at[~known])
     middle = np.where(known, np.reshape(release.values, -1), np.nan)
-    joined = scales.is_continuous(axis)
-    if joined:
-        ax.plot(at, middle, color=style.BASE, linewidth=1.3, zorder=1.8)
-    ax.vlines(at[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
+    if scales.is_continuous(axis):
+        ax.plot(at, middle, color=BASE, linewidth=1.3, zorder=1.8)
+    ax.vlines(at[known], low[known], high[known], color=BASE, linewidth=2, zorder=2)
     style.dots(ax, at, middle, size=6)
     if _is_cut(release):
-        style.mark_cut(ax, at[known], high[known], style.BASE)
+        style.mark_cut(ax, at[known], high[known], BASE)
     longest = 7.2 * max(len(label) for label in scales.tick_labels(axis)) + 8
     scales.slots(ax.xaxis, axis, int((style.width_of(ax) - 70) // longest))
     ax.set(xlim=(-0.5, axis.size - 0.5))
     ax.set_xlabel(scales.name_of(axis), parse_math=False)
     ax.set_ylabel(style.plain(_what(release), 60), parse_math=False)
     ax.grid(visible=False, axis="x")
-    style.legend(ax, _keys(release, known, "^"), _note(release, axis.size), columns=2)
+    _legend(ax, release, known, "^")
     return ax
 
 
@@ -113,43 +112,25 @@ def _is_cut(release: AggregateRelease) -> bool:
     return "sum" in release.to_frame().column_names and bool(release.guarantee.unit.limits_kept)
 
 
-def _keys(release: AggregateRelease, known: Array, mark: str) -> list[Artist]:
-    keys: list[Artist] = [
-        Line2D(
-            [],
-            [],
-            color=style.BASE,
-            marker="o",
-            linewidth=2,
-            label="released, with its 95% interval",
-        )
-    ]
+def _legend(ax: Axes, release: AggregateRelease, known: Array, mark: str) -> None:
+    """Say what dots and marks are, what the picture leaves out, and which rows it is about."""
+    label = "released, with its 95% interval"
+    keys: list[Artist] = [Line2D([], [], color=BASE, marker="o", linewidth=2, label=label)]
     if not known.all():
         keys.append(style.hatched_key("not known"))
     if _is_cut(release):
         # Sums of values below 0 may be lower without the limit.
         is_positive = all(sums.scale.lower >= 0 for sums in release.tables)
         keys.append(style.cut_key(mark, "higher" if is_positive else "another one"))
-    return keys
-
-
-def _note(release: AggregateRelease, groups: int) -> str:
-    """Return what the picture leaves out, and which rows it is about."""
-    cut = f"The first {MOST_GROUPS} of {groups:,} groups." if groups > MOST_GROUPS else ""
-    chosen = "Of the intervals shown, on average at most 5% miss."
-    said = (
-        cut,
-        chosen if groups > 1 else "",
-        _clips(release),
-        limit_note(release.guarantee),
-    )
-    return " ".join(part for part in said if part)
-
-
-def _clips(release: AggregateRelease) -> str:
-    """Say that groups do not compare where the values of each are clipped at a bound of its own."""
+    notes = []
+    groups = len(release.group_names)
+    if groups > MOST_GROUPS:
+        notes.append(f"The first {MOST_GROUPS} of {groups:,} groups.")
+    if groups > 1:
+        notes.append("Of the intervals shown, on average at most 5% miss.")
     clips = release.clips[np.isfinite(release.values)]
-    if not clips.size or clips.min() == clips.max():
-        return ""
-    span = f"{clips.min():,.6g} to {clips.max():,.6g}"
-    return f"Clipped at {span} by group: groups do not compare exactly."
+    if clips.size and clips.min() != clips.max():
+        span = f"{clips.min():,.6g} to {clips.max():,.6g}"
+        notes.append(f"Clipped at {span} by group: groups do not compare exactly.")
+    notes.append(limit_note(release.guarantee))
+    style.legend(ax, keys, " ".join(notes).strip(), columns=2)

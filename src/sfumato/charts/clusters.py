@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from sfumato.basics import Array
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.scales import CONFIDENCE
+from sfumato.charts.vector import BASE, INK, MUTED, PAPER, SERIES, UNKNOWN, UNKNOWN_HATCH
 from sfumato.questions.clustering.release import KMeansRelease
 
 PIXELS = 400  # per axis, on which the borders between groups are found
@@ -32,7 +33,6 @@ def _order(release: KMeansRelease) -> Array:
 
 
 def _centre_positions(release: KMeansRelease, column: int) -> Array:
-    """Return where on an axis the centres are drawn."""
     return release.lattice.axes[column].scale.positions(release.centers[:, column])
 
 
@@ -52,27 +52,19 @@ def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
     up = _centre_positions(release, y)
     for known, look in ((True, "solid"), (False, "dotted")):
         here = release.known == known
-        ax.scatter(
-            across[here],
-            up[here],
-            s=size[here],
-            facecolor=style.PAPER if known else style.UNKNOWN,
-            edgecolor=style.SERIES[1],
-            linewidth=1.8,
-            linestyle=look,
-            zorder=4,
-        )
+        ground = PAPER if known else UNKNOWN
+        marks = ax.scatter(across[here], up[here], s=size[here], facecolor=ground, zorder=4)
+        marks.set(edgecolor=SERIES[1], linewidth=1.8, linestyle=look)
     for rank, i in enumerate(_order(release), 1):
-        ax.annotate(
-            str(rank),
-            (across[i], up[i]),
-            ha="center",
-            va="center",
-            fontsize=7.3,
-            color=style.INK,
-            zorder=5,
-        )
-    keys = _map_keys(release)
+        number = ax.annotate(str(rank), (across[i], up[i]), ha="center", va="center", zorder=5)
+        number.set(fontsize=7.3, color=INK)
+    centre = Line2D([], [], marker="o", linestyle="", label="centre, area by weight")
+    centre.set(markerfacecolor=PAPER, markeredgecolor=SERIES[1], markeredgewidth=1.8)
+    keys: list[Artist] = [
+        centre,
+        Line2D([], [], color=INK, linewidth=0.9, label="border between groups"),
+    ]
+    keys += [] if release.known.all() else [_unknown_key()]
     if style.is_narrow(ax):
         # Here the map needs the room.
         style.legend(ax, keys, "")
@@ -83,33 +75,10 @@ def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
     return ax
 
 
-def _map_keys(release: KMeansRelease) -> list[Artist]:
-    centre = Line2D(
-        [],
-        [],
-        marker="o",
-        linestyle="",
-        markerfacecolor=style.PAPER,
-        markeredgecolor=style.SERIES[1],
-        markeredgewidth=1.8,
-        label="centre, area by weight",
-    )
-    border = Line2D([], [], color=style.INK, linewidth=0.9, label="border between groups")
-    unknown = [] if release.known.all() else [_unknown_key()]
-    return [centre, border, *unknown]
-
-
 def _unknown_key() -> Line2D:
-    """Return the legend entry of a centre that is not known."""
-    return Line2D(
-        [],
-        [],
-        marker="o",
-        linestyle="",
-        markerfacecolor=style.UNKNOWN,
-        markeredgecolor=style.UNKNOWN_HATCH,
-        label="not known (dotted)",
-    )
+    key = Line2D([], [], marker="o", linestyle="", label="not known (dotted)")
+    key.set(markerfacecolor=UNKNOWN, markeredgecolor=UNKNOWN_HATCH)
+    return key
 
 
 def _ground(release: KMeansRelease, ax: Axes | None) -> Axes:
@@ -138,28 +107,22 @@ def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
         inside = (groups == group).astype(float)
         # A group that holds no point of the plane, or all, has no border: matplotlib would warn.
         if 0 < inside.mean() < 1:
-            ax.contour(
-                across, up, inside, levels=[0.5], colors=[style.INK], linewidths=0.9, zorder=3
-            )
+            ax.contour(across, up, inside, levels=[0.5], colors=[INK], linewidths=0.9, zorder=3)
     ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
 
 
 def _note(release: KMeansRelease) -> str:
     """How far a centre may be from the mean of its rows, and its weight from their number."""
-    error = release.standard_error / np.array(
-        [axis.upper - axis.lower for axis in release.lattice.grids]
-    )
+    widths = np.array([axis.upper - axis.lower for axis in release.lattice.grids])
+    error = release.standard_error / widths
     known = error[np.isfinite(error)]
     moved = ""
     if known.size:
         share = style.number(float(f"{100 * np.median(known):.2g}"))
         moved = f"The standard error of centres is {share}% of an axis (median); "
-    half = release.accuracy(CONFIDENCE)
-    largest = style.number(int(half.max()))
-    weights = (
-        f"of {release.guarantee.unit.counted}, "
-        f"weights hold within ±{largest} with 95% confidence each."
-    )
+    largest = style.number(int(release.accuracy(CONFIDENCE).max()))
+    counted = f"of {release.guarantee.unit.counted}"
+    weights = f"{counted}, weights hold within ±{largest} with 95% confidence each."
     return f"{moved}{weights} {release.unknowns}".strip()
 
 
@@ -178,20 +141,20 @@ def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
         release.weights[known],
         yerr=half[known],
         fmt="o",
-        color=style.BASE,
-        ecolor=style.INK,
+        color=BASE,
+        ecolor=INK,
         elinewidth=1.6,
     )
-    ax.vlines(at[known], 0, release.weights[known], color=style.BASE, linewidth=1.2)
+    ax.vlines(at[known], 0, release.weights[known], color=BASE, linewidth=1.2)
     if not known.all():
         ax.plot(
             at[~known],
             release.weights[~known],
             "o",
-            markerfacecolor=style.UNKNOWN,
-            markeredgecolor=style.UNKNOWN_HATCH,
+            markerfacecolor=UNKNOWN,
+            markeredgecolor=UNKNOWN_HATCH,
         )
-    ax.axhline(0, color=style.MUTED, linewidth=0.8)
+    ax.axhline(0, color=MUTED, linewidth=0.8)
     ax.set_xlim(*axis.scale.positions(np.array(axis.ends)))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.set_ylabel("rows in the group")
@@ -208,11 +171,17 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     ax = ax or style.figure(int(np.clip(150 + 26 * len(order), 240, 1000)))[1]
     style.unseen(ax)
     places = np.where(release.known[order, None], release.scaled_centers[order], np.nan)
-    image = ax.imshow(
-        places, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none"
-    )
+    norm = Normalize(-1, 1)
+    image = ax.imshow(places, cmap="PuOr", norm=norm, aspect="auto", interpolation="none")
     narrow = style.is_narrow(ax)
-    ax.set_yticks(range(len(order)), _weight_labels(release, order, narrow))
+    half = release.accuracy(CONFIDENCE)
+    labels = []
+    for rank, i in enumerate(order, 1):
+        weight = style.number(release.weights[i])
+        # On a phone the note alone says how accurate weights are.
+        reach = "" if narrow else f" ± {style.number(half[i])}"
+        labels.append(f"{rank}: {weight}{reach}" if release.known[i] else f"{rank}: not known")
+    ax.set_yticks(range(len(order)), labels)
     is_crowded = len(names) > (2 if narrow else 4)
     ax.set_xticks(range(len(names)), names, **scales.turned(45 if is_crowded else 0))
     ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
@@ -224,17 +193,6 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     bar.set_ticks([-1, 0, 1], labels=["lower", "middle", "upper"])
     style.legend(ax, [], _note(release), wrap=36 if narrow else 76)
     return ax
-
-
-def _weight_labels(release: KMeansRelease, order: Array, narrow: bool) -> list[str]:
-    """Return the rank and weight of each cluster; on a phone the note alone says how accurate."""
-    half = release.accuracy(CONFIDENCE)
-    labels = []
-    for rank, i in enumerate(order, 1):
-        weight = style.number(release.weights[i])
-        reach = "" if narrow else f" ± {style.number(half[i])}"
-        labels.append(f"{rank}: {weight}{reach}" if release.known[i] else f"{rank}: not known")
-    return labels
 
 
 def _numbers(ax: Axes, release: KMeansRelease, order: Array, image: AxesImage) -> None:

@@ -9,6 +9,7 @@ from sfumato.answers import Estimate
 from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import counts_of, limit_note
+from sfumato.charts.vector import SERIES
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 from sfumato.questions.histogram.release import CountsTable
 
@@ -26,13 +27,21 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
     _, low_all, high_all = _ends(people.cumulative(axes[along].name, simultaneous=True), along)
     names, places, left_out = _lines(axes[:along] + axes[along + 1 :])
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
-    edges, kept = _edges(axes[along])
-    for place, colour in zip(places, style.SERIES, strict=False):
+    # Cells of missing values are no part of the scale.
+    main = axes[along].bins if isinstance(axes[along], BinsAndMissing) else axes[along]
+    edges, kept = _edges(main)
+    for place, colour in zip(places, SERIES, strict=False):
         if not names:
             _band(ax, edges, low_all[place][kept], high_all[place][kept], colour, 0.14)
         _band(ax, edges, low[place][kept], high[place][kept], colour, 0.26)
         ax.stairs(values[place][kept], edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
-    _dress(ax, axes[along], edges, counts_of(people.guarantee.unit))
+    style.stand_on_zero(ax, edges, f"{counts_of(people.guarantee.unit)}, up to here")
+    ax.set_xlabel(scales.name_of(main), parse_math=False)
+    style.count_axis(ax.yaxis)
+    if scales.edges_of(main) is None:
+        scales.slots(ax.xaxis, main, int((style.width_of(ax) - 70) // 60))
+    else:
+        scales.value_axis(ax.xaxis, main)
     note = f"{left_out} {limit_note(people.guarantee)}".strip()
     every = f"95% for all {values.size:,} at once"
     keys = style.band_keys("95% interval of each total", every, names)
@@ -66,12 +75,11 @@ def _lines(others: tuple[LatticeAxis, ...]) -> tuple[list[str], list[tuple[int, 
 
 def _edges(axis: LatticeAxis) -> tuple[Array, Array]:
     """Return where the steps lie, and which of the totals are drawn."""
-    bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
-    positions = scales.edges_of(bins)
-    edges = np.arange(bins.size + 1) - 0.5 if positions is None else positions
-    every = -(-bins.size // MOST_STEPS)
+    positions = scales.edges_of(axis)
+    edges = np.arange(axis.size + 1) - 0.5 if positions is None else positions
+    every = -(-axis.size // MOST_STEPS)
     # The last total of each run is that of its upper edge.
-    kept = np.unique(np.append(np.arange(every - 1, bins.size, every), bins.size - 1))
+    kept = np.unique(np.append(np.arange(every - 1, axis.size, every), axis.size - 1))
     return np.append(edges[:1], edges[kept + 1]), kept
 
 
@@ -79,16 +87,3 @@ def _band(ax: Axes, edges: Array, low: Array, high: Array, colour: str, shade: f
     ax.stairs(
         high, edges, baseline=low, fill=True, facecolor=colour, alpha=shade, linewidth=0, zorder=1.5
     )
-
-
-def _dress(ax: Axes, axis: LatticeAxis, edges: Array, what: str) -> None:
-    """Name the axes, and give them their ticks."""
-    bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
-    style.stand_on_zero(ax, edges, f"{what}, up to here")
-    ax.set_xlabel(scales.name_of(bins), parse_math=False)
-    style.count_axis(ax.yaxis)
-    if scales.edges_of(bins) is None:
-        room = int((style.width_of(ax) - 70) // 60)
-        scales.slots(ax.xaxis, bins, room, np.arange(bins.size), 0)
-        return
-    scales.value_axis(ax.xaxis, bins)

@@ -13,6 +13,7 @@ from matplotlib.colors import LogNorm, Normalize
 from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import Table, merge, runs
+from sfumato.charts.vector import MUTED, SEQUENTIAL
 from sfumato.domain import LatticeAxis
 from sfumato.mechanisms import CountLaw
 from sfumato.privacy import Guarantee
@@ -48,7 +49,7 @@ def draw(
     # A shade for a count that may well be 0 would show noise as if it were data.
     image = ax.imshow(
         np.where(table.low > 0, table.values, np.nan),
-        cmap=style.SEQUENTIAL,
+        cmap=SEQUENTIAL,
         norm=norm,
         aspect="auto",
         interpolation="none",
@@ -131,9 +132,9 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) ->
 
 def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
     """Write each count into its cell, black or white, whichever reads better."""
-    colours = np.asarray(mpl.colormaps[style.SEQUENTIAL](norm(table.values)))
+    colours = np.asarray(mpl.colormaps[SEQUENTIAL](norm(table.values)))
     for (row, column), value in np.ndenumerate(table.values):
-        ink = style.text_on(colours[row, column, :3]) if table.low[row, column] > 0 else style.MUTED
+        ink = style.text_on(colours[row, column, :3]) if table.low[row, column] > 0 else MUTED
         ax.text(column, row, style.number(value), color=ink, ha="center", va="center", fontsize=7.3)
 
 

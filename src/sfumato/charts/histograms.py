@@ -27,6 +27,7 @@ from sfumato.charts.scales import (
     runs,
     sum_out,
 )
+from sfumato.charts.vector import FILL, MARKERS, MUTED, PAPER, SERIES
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 from sfumato.mechanisms import CountLaw, KeyLaw
 from sfumato.privacy import Guarantee
@@ -45,7 +46,7 @@ MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn withou
 def draw(release: CountsTable, ax: Axes | None) -> Axes:
     """Draw a histogram with its error bars."""
     people = release.for_people()
-    selection = people.selection
+    selection = people.selection  # None: the labels were known beforehand
     axes = people.lattice.axes
     return draw_counts(
         _table(people),
@@ -54,7 +55,6 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
         people.guarantee,
         ax,
         note="" if selection is None else _keys_note(selection, axes),
-        # Whether labels were not known beforehand.
         keys=selection is not None,
         density=people.even,
     )
@@ -105,12 +105,8 @@ def draw_counts(
         series = axes[short]
     density = density and series is None
     picture = Picture(main, series, columns, law, note, keys, density, what, is_cut)
-    return _bars(picture, ax) if _lies_across(main) else _dots(picture, ax)
-
-
-def _lies_across(axis: LatticeAxis) -> bool:
-    """Return whether an axis runs from left to right: bins, and fields of the calendar."""
-    return axis.has_edges or _runs_on(axis)
+    is_across = main.has_edges or _runs_on(main)
+    return _bars(picture, ax) if is_across else _dots(picture, ax)
 
 
 def _runs_on(axis: LatticeAxis) -> bool:
@@ -194,8 +190,8 @@ def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
         return None
     main = axes[1 - which]
     # Dots of several series beside labels would make a picture of many screens.
-    crowded = main.size * axes[which].size > MOST_DOTS
-    return None if crowded and not _lies_across(main) else which
+    is_crowded = main.size * axes[which].size > MOST_DOTS
+    return None if is_crowded and not main.has_edges and not _runs_on(main) else which
 
 
 # --- along an Interval ----------------------------------------------------------------------------
@@ -208,49 +204,29 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     starts = runs(main.size, MOST_STEPS)
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
+    what = picture.what
     if picture.density:
         # Counts of bins, which are means of so many, as rows for each unit of their axis.
         width = np.diff(edges) / np.diff(np.append(starts, main.size))
         table = mapped(table, lambda numbers: numbers / width[:, None])
-    dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
-    _paint(ax, edges, table, picture, dense)
-    style.stand_on_zero(ax, edges, _heights(picture))
+        what = f"rows per {scales.step_name(main, 30)}"
+    is_dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
+    for i in range(table.values.shape[1]):
+        draw_series = _band if is_dense else _bars_or_points
+        draw_series(ax, edges, table, i, picture)
+    style.stand_on_zero(ax, edges, what)
     if not picture.density:
         style.count_axis(ax.yaxis)
     if picture.series is not None:
         _name_series(ax, picture.series)
-    keys = _bars_keys(picture, style.interval_keys(table.values.size, dense), dense)
-    style.legend(ax, keys, _bars_note(picture, len(starts)))
+    _bar_legend(
+        ax, picture, style.interval_keys(table.values.size, is_dense), len(starts), is_dense
+    )
     return ax
 
 
-def _paint(ax: Axes, edges: Array, table: Table, picture: Picture, dense: bool) -> None:
-    """Draw each series: bars or points, or bands where there are very many bins."""
-    main = picture.main
-    painter = _band if dense else _upright
-    if _runs_on(main) and not dense:
-        painter = _line if scales.is_continuous(main) else _points
-    for i in range(table.values.shape[1]):
-        painter(ax, edges, table, i, is_cut=picture.is_cut)
-
-
-def _bars_keys(picture: Picture, intervals: list[Artist], dense: bool) -> list[Artist]:
-    # Several series in bands have the narrow band only.
-    keys = intervals[:1] if dense and picture.series is not None else intervals
-    return [*keys, style.cut_key()] if picture.is_cut else keys
-
-
-def _heights(picture: Picture) -> str:
-    """Return what the heights of bars are."""
-    if not picture.density:
-        return picture.what
-    main = picture.main
-    width = "day" if main.time else f"unit of {style.plain(main.name, 30)}"
-    return f"rows per {width}"
-
-
-def _bars_note(picture: Picture, slots: int) -> str:
-    """Return what is said above bars: merged bins, open ends, and what the colours mean."""
+def _bar_legend(ax: Axes, picture: Picture, keys: list[Artist], slots: int, is_dense: bool) -> None:
+    """Say above bars which are merged, which are open at their ends, and what colours mean."""
     main = picture.main
     notes = [picture.note]
     if slots < main.size:
@@ -260,7 +236,11 @@ def _bars_note(picture: Picture, slots: int) -> str:
         notes.append(scales.BEYOND)
     if picture.series is not None:
         notes.append(f"Colours: {style.plain(picture.series.name)}.")
-    return " ".join(note for note in notes if note)
+        # Several series in bands have the narrow band only.
+        keys = keys[:1] if is_dense else keys
+    if picture.is_cut:
+        keys = [*keys, style.cut_key()]
+    style.legend(ax, keys, " ".join(note for note in notes if note))
 
 
 def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
@@ -280,31 +260,16 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
     return np.append(edges[:-1][starts], edges[-1])
 
 
-def _upright(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
-    """One bar or dot per bin, with its error bars."""
-    if table.values.shape[1] == 1:
-        ax.stairs(table.values[:, 0], edges, fill=True, facecolor=style.FILL, zorder=1.5)
-    _points(ax, edges, table, series, is_cut=is_cut)
-
-
-def _line(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
-    """Points of one series, joined where none of the calendar is left out: time is continuous."""
-    middle = _middle(edges, table, series)
-    values = table.values[:, series]
-    ax.plot(middle, values, color=style.SERIES[series], linewidth=1.3, zorder=1.8)
-    _points(ax, edges, table, series, is_cut=is_cut)
-
-
-def _middle(edges: Array, table: Table, series: int) -> Array:
-    """Where the points of a series stand: at the middle of bins, beside those of other series."""
-    dodge = _dodge(series, table.values.shape[1], 0.7)
-    return np.asarray((edges[:-1] + edges[1:]) / 2 + dodge * np.diff(edges))
-
-
-def _points(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
-    """One dot per cell, with its error bars."""
-    at = _middle(edges, table, series)
-    _with_errors(ax, at, table, series, is_upright=True, is_cut=is_cut)
+def _bars_or_points(ax: Axes, edges: Array, table: Table, i: int, picture: Picture) -> None:
+    """Draw bars of one series, a line along the calendar, or points side by side."""
+    values = table.values[:, i]
+    number = table.values.shape[1]
+    middle = (edges[:-1] + edges[1:]) / 2 + _dodge(i, number, 0.7) * np.diff(edges)
+    if scales.is_continuous(picture.main):
+        ax.plot(middle, values, color=SERIES[i], linewidth=1.3, zorder=1.8)
+    elif number == 1 and not _runs_on(picture.main):
+        ax.stairs(values, edges, fill=True, facecolor=FILL, zorder=1.5)
+    _with_errors(ax, middle, table, i, is_upright=True, is_cut=picture.is_cut)
 
 
 def _with_errors(
@@ -318,42 +283,30 @@ def _with_errors(
 ) -> None:
     """Draw numbers as dots with both of their intervals, which run upwards or to the right."""
     lines = ax.vlines if is_upright else ax.hlines
-    colour = style.SERIES[series]
-    values, low, high, low_all, high_all = (
-        part[:, series]
-        for part in (table.values, table.low, table.high, table.low_all, table.high_all)
-    )
+    colour = SERIES[series]
+    parts = (table.values, table.low, table.high, table.low_all, table.high_all)
+    values, low, high, low_all, high_all = (part[:, series] for part in parts)
     lines(at, low_all, high_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
     lines(at, low, high, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
     if is_cut:
         across, up = (at, high_all) if is_upright else (high_all, at)
         style.mark_cut(ax, across, up, colour, "^" if is_upright else ">")
-    ax.plot(
-        *((at, values) if is_upright else (values, at)),
-        style.MARKERS[series],
-        color=colour,
-        markersize=4.6 if is_upright else 5,
-        markeredgecolor=style.PAPER,
-        markeredgewidth=0.7,
-        zorder=2.2,
-    )
+    places = (at, values) if is_upright else (values, at)
+    (dots,) = ax.plot(*places, MARKERS[series], color=colour, zorder=2.2)
+    dots.set(markersize=4.6 if is_upright else 5)
+    dots.set(markeredgecolor=PAPER, markeredgewidth=0.7)
 
 
-def _band(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
+def _band(ax: Axes, edges: Array, table: Table, i: int, picture: Picture) -> None:
     """Steps with bands; several series get the narrow band only, or nothing could be told apart."""
-    half_all = table.half_all[:, series] if table.values.shape[1] == 1 else None
-    style.steps(
-        ax,
-        edges,
-        table.values[:, series],
-        half=table.half[:, series],
-        half_all=half_all,
-        colour=style.SERIES[series],
-    )
-    if is_cut:
+    values = table.values[:, i]
+    half = table.half[:, i]
+    half_all = table.half_all[:, i] if table.values.shape[1] == 1 else None
+    style.steps(ax, edges, values, half=half, half_all=half_all, colour=SERIES[i])
+    if picture.is_cut:
         at = np.linspace(0, len(edges) - 2, style.MOST_CUT_MARKS).astype(int)
-        high = table.values + (table.half if half_all is None else table.half_all)
-        style.mark_cut(ax, (edges[at] + edges[at + 1]) / 2, high[at, series], style.SERIES[series])
+        high = values + (half if half_all is None else half_all)
+        style.mark_cut(ax, (edges[at] + edges[at + 1]) / 2, high[at], SERIES[i])
 
 
 def _dodge(series: int, number: int, room: float) -> float:
@@ -366,26 +319,12 @@ def _name_series(ax: Axes, series: LatticeAxis) -> None:
     labels = scales.cell_labels(series, 14 if style.is_narrow(ax) else style.LONGEST_LABEL)
     for i, label in enumerate(labels):
         y = 0.97 - i * line
-        ax.plot(
-            [1.02],
-            [y],
-            style.MARKERS[i],
-            color=style.SERIES[i],
-            markersize=5,
-            transform=ax.transAxes,
-            clip_on=False,
-        )
-        ax.annotate(
-            label,
-            (1.02, y),
-            (6, 0),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-            color=style.SERIES[i],
-            parse_math=False,
-        )
+        colour = SERIES[i]
+        (mark,) = ax.plot([1.02], [y], MARKERS[i], color=colour, transform=ax.transAxes)
+        mark.set(markersize=5, clip_on=False)
+        beside = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "center"}
+        name = ax.annotate(label, (1.02, y), (6, 0), annotation_clip=False, **beside)
+        name.set(color=colour, parse_math=False)
 
 
 # --- along Categories -----------------------------------------------------------------------------
@@ -419,7 +358,7 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         scales.log_axis(ax, low, high)
     else:
         style.count_axis(ax.xaxis)
-        ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
+        ax.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
     _dot_legend(ax, picture, note)
     return ax
 
@@ -443,7 +382,7 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
     series = picture.series
     if series is not None:
         names = scales.cell_labels(series, 20)
-        looks = zip(style.MARKERS, style.SERIES, names, strict=False)
+        looks = zip(MARKERS, SERIES, names, strict=False)
         keys = [
             Line2D([], [], marker=marker, color=colour, label=name, linestyle="", markersize=6)
             for marker, colour, name in looks

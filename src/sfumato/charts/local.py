@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from sfumato.answers import Panels
 from sfumato.basics import Array
 from sfumato.charts import style
+from sfumato.charts.vector import BASE, FILL, INK, PAPER, SERIES
 from sfumato.local.bpm import BPM, centre_reports
 from sfumato.local.constants import unit_ball
 from sfumato.local.table import LocalTable, Sweep
@@ -42,12 +43,12 @@ def draw_radius(mechanism: BPM, ax: Axes | None, reports: int) -> Axes:
         f"{100 * mechanism.ball_probability:.1f}% expected"
     )
     ax = ax or style.figure(340)[1]
-    ax.stairs(seen, edges, fill=True, facecolor=style.FILL, zorder=1.5)
-    line = ax.plot(radii, law, color=style.BASE, label="law")[0]
-    bound = ax.axvline(radius, color=style.INK, linestyle="--", linewidth=1, label="L")
+    ax.stairs(seen, edges, fill=True, facecolor=FILL, zorder=1.5)
+    line = ax.plot(radii, law, color=BASE, label="law")[0]
+    bound = ax.axvline(radius, color=INK, linestyle="--", linewidth=1, label="L")
     ax.set(xlim=(0, float(edges[-1])), xlabel="distance from the true point", ylabel="density")
     ax.set_ylim(bottom=0)
-    simulated = Line2D([], [], color=style.FILL, linewidth=7, label="simulated reports")
+    simulated = Line2D([], [], color=FILL, linewidth=7, label="simulated reports")
     style.legend(ax, [line, simulated, bound], note)
     return ax
 
@@ -67,10 +68,10 @@ def draw_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     }
     keys = [
         ax.plot(sweep.L, np.asarray(values), color=colour, label=label)[0]
-        for (label, values), colour in zip(curves.items(), style.SERIES, strict=False)
+        for (label, values), colour in zip(curves.items(), SERIES, strict=False)
     ]
     label = f"automatic L = {sweep.auto:g}"
-    keys.append(ax.axvline(sweep.auto, color=style.INK, linestyle="--", linewidth=1, label=label))
+    keys.append(ax.axvline(sweep.auto, color=INK, linestyle="--", linewidth=1, label=label))
     ends = (sweep.L[0], sweep.L[-1])
     ax.set(xscale="log", xlim=ends, ylim=(0, 1.02), xlabel="L", ylabel="share")
     ax.xaxis.set_minor_formatter(NullFormatter())
@@ -88,8 +89,8 @@ def draw_local_table(table: LocalTable, ax: Axes | None = None) -> Axes:
     ax = ax or style.figure(360)[1]
     keys: list[Artist] = []
     for i, (label, (epsilons, sums)) in enumerate(table.curves().items()):
-        colour = style.SERIES[i % len(style.SERIES)]
-        dashes = "-" if i < len(style.SERIES) else "--"
+        colour = SERIES[i % len(SERIES)]
+        dashes = "-" if i < len(SERIES) else "--"
         order = np.argsort(epsilons)
         keys += ax.plot(
             epsilons[order], sums[order], dashes, color=colour, marker="o", ms=4, label=label
@@ -98,7 +99,7 @@ def draw_local_table(table: LocalTable, ax: Axes | None = None) -> Axes:
         (table.even, ":", "no data: centres spread evenly"),
         (table.best, "-", "no privacy"),
     ):
-        keys.append(ax.axhline(value, color=style.INK, linestyle=line, linewidth=1, label=label))
+        keys.append(ax.axhline(value, color=INK, linestyle=line, linewidth=1, label=label))
     ax.set(xscale="log", xlabel="epsilon", ylabel="sum of squares")
     if table.best > 0:
         ax.set_yscale("log")
@@ -148,25 +149,25 @@ def _cloud(ax: Axes, cloud: Array, centers: Array, title: str) -> None:
         shown[:, 0],
         flat[0],
         ".",
-        color=style.BASE,
+        color=BASE,
         markersize=2,
         alpha=0.35,
         markeredgewidth=0,
         rasterized=True,
     )
     keys: list[Artist] = [
-        Line2D([], [], color=style.BASE, marker="o", linestyle="", markersize=4, label=title)
+        Line2D([], [], color=BASE, marker="o", linestyle="", markersize=4, label=title)
     ]
     keys += ax.plot(
         centers[:, 0],
         flat[1],
         "X",
-        color=style.SERIES[1],
+        color=SERIES[1],
         markersize=11,
-        mec=style.PAPER,
+        mec=PAPER,
         mew=1.2,
         label="centres",
     )
-    ax.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=style.INK, linewidth=1, zorder=2))
+    ax.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, linewidth=1, zorder=2))
     ax.set(xlabel="first axis", ylabel="second axis", aspect="equal")
     style.legend(ax, keys, columns=1)

@@ -18,9 +18,9 @@ empty, and then with their density.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -33,7 +33,8 @@ from matplotlib.patheffects import withStroke
 from sfumato.basics import Array
 from sfumato.charts import geography, scales, style
 from sfumato.charts.geography import Extent
-from sfumato.charts.scales import ALPHA, CONFIDENCE, limit_note, runs
+from sfumato.charts.scales import ALPHA, CONFIDENCE, Table, limit_note, runs
+from sfumato.charts.vector import INK, MUTED, PAPER, UNKNOWN_HATCH
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
 from sfumato.privacy import Guarantee
@@ -49,8 +50,6 @@ UNSURE = 0.25
 SPARSE = 0.5  # a part that has less than this of the whole's density is much emptier
 
 Corners: TypeAlias = "list[tuple[Array, Array]]"
-Area: TypeAlias = Callable[[Corners], Array]
-Placed: TypeAlias = Callable[[Array], "list[Array]"]
 
 
 @dataclass(frozen=True)
@@ -61,30 +60,21 @@ class Raster:
     merged: bool = False
 
 
-def raster_of(release: Partition, corners: Corners, area: Area, placed: Placed) -> Raster:
-    """Shade the cells of a partition, or places made of them.
-
-    Parameters
-    ----------
-    release : Boxes
-    corners : two pairs of float64 ndarrays of shape (cells,)
-        Ends of the cells along the axis that runs right and the one that runs up, as positions.
-    area : callable
-        The areas of boxes with such corners.
-    placed : callable
-        Turns ends of boxes, of shape (boxes, d), into positions along these two axes.
-    """
+def raster_of(release: Partition, plane: Plane) -> Raster:
+    """Shade the cells of a partition, or places made of them."""
+    corners = plane.corners
+    area = plane.area(corners)
     if len(release.lattice.axes) > 2:
-        return _stacked(release, corners, area(corners))
-    on_grid = _grid(release, corners, area(corners))
+        return _stacked(release, corners, area)
+    on_grid = _grid(release, corners, area)
     if on_grid is not None:
         return on_grid
     regions = release.regions(ALPHA)
     if regions is None:
         seen = np.asarray(release.interval(CONFIDENCE)[0]) > 0
-        return _painted(corners, release.counts / area(corners), seen)
-    boxes = list(zip(placed(regions.lower), placed(regions.upper), strict=True))
-    density, shown = _of_tree(regions, area(boxes))
+        return _painted(corners, release.counts / area, seen)
+    boxes = list(zip(plane.placed(regions.lower), plane.placed(regions.upper), strict=True))
+    density, shown = _of_tree(regions, plane.area(boxes))
     return _painted(boxes, density, shown)
 
 
@@ -135,12 +125,10 @@ def _grid(release: Partition, corners: Corners, areas: Array) -> Raster | None:
     merged = any(len(at) < size for at, size in zip(starts, shape, strict=True))
     if merged:
         counts, area, terms = (_add(part, starts) for part in (counts, area, terms))
-        half = _half(release, terms, OF_CELLS * ALPHA)
+        half = np.asarray(release.noise.sum_half_width(terms, OF_CELLS * ALPHA))
     shown = _of_grid(release, Level(counts, area, terms, half))
-    where = np.ix_(
-        *(_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True))
-    )
-    return Raster(shown[where], merged)
+    pixels = (_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True))
+    return Raster(shown[np.ix_(*pixels)], merged)
 
 
 @dataclass(frozen=True)
@@ -166,7 +154,8 @@ def _of_grid(release: Partition, cells: Level) -> Array:
         starts = [np.arange(0, size, 2) for size in last.counts.shape]
         counts, area, terms = (_add(part, starts) for part in (last.counts, last.area, last.terms))
         # The squares of all sizes over a point share what the cells leave of ALPHA.
-        half = _half(release, terms, ALPHA * (1 - OF_CELLS) / above)
+        alpha = ALPHA * (1 - OF_CELLS) / above
+        half = np.asarray(release.noise.sum_half_width(terms, alpha))
         levels.append(Level(counts, area, terms, half))
     is_open = np.ones((1, 1), bool)
     density = np.full((1, 1), np.nan)
@@ -237,35 +226,23 @@ def _stacked(release: Partition, corners: Corners, area: Array) -> Raster:
         squares[box] += weight * weight
         finest[box] = np.maximum(finest[box], weight)
     # In units of the largest weight, the noise is that of a sum of so many counts.
-    seen = density > finest * _half(release, squares / finest**2, ALPHA)
+    half = np.asarray(release.noise.sum_half_width(squares / finest**2, ALPHA))
+    seen = density > finest * half
     return Raster(np.where(seen, density, np.nan))
 
 
 def _on_pixels(corners: Corners, chosen: Array) -> list[tuple[int, int, int, int]]:
     """From which pixel to which each box reaches to the right, and upwards."""
-    (left, right), (bottom, top) = (
-        _pixels(lower, upper, size)
-        for (lower, upper), size in zip(corners, (2 * PIXELS, PIXELS), strict=True)
-    )
-    ends = [end[chosen].tolist() for end in (left, right, bottom, top)]
+    ends = []
+    for (lower, upper), size in zip(corners, (2 * PIXELS, PIXELS), strict=True):
+        start = lower.min()
+        width = upper.max() - start
+        first, last = (np.round((end - start) / width * size).astype(int) for end in (lower, upper))
+        # Each box has at least one pixel, and ends where its neighbour begins: there are no gaps.
+        first = np.minimum(first, size - 1)
+        last = np.maximum(last, first + 1)
+        ends += [first[chosen].tolist(), last[chosen].tolist()]
     return list(zip(*ends, strict=True))
-
-
-def _pixels(lower: Array, upper: Array, size: int) -> tuple[Array, Array]:
-    """From which pixel to which each box reaches along an axis: at least one, and without gaps."""
-    start = lower.min()
-    width = upper.max() - lower.min()
-    first, last = (np.round((end - start) / width * size).astype(int) for end in (lower, upper))
-    first = np.minimum(first, size - 1)
-    return first, np.maximum(last, first + 1)
-
-
-def _half(release: Partition, effective: Array, alpha: float) -> Array:
-    """Half-widths of weighted sums of counts, by the widest law of their noise.
-
-    ``effective`` holds the sums of the squared weights.
-    """
-    return np.asarray(release.noise.sum_half_width(effective, alpha))
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -336,8 +313,8 @@ class Plane:
         axes = release.lattice.axes
         x, y = (axes[i] for i in pair)
         corners = [
-            (_end_positions(release.lower, i, axes[i]), _end_positions(release.upper, i, axes[i]))
-            for i in pair
+            (axis.scale.positions(release.lower[:, i]), axis.scale.positions(release.upper[:, i]))
+            for i, axis in zip(pair, (x, y), strict=True)
         ]
         left, right, bottom, top = (
             float(end) for lower, upper in corners for end in (lower.min(), upper.max())
@@ -365,13 +342,13 @@ class Plane:
     def placed(self, ends: Array) -> list[Array]:
         """Ends of boxes as positions along the two axes."""
         axes = zip(self.pair, (self.x, self.y), strict=True)
-        return [_end_positions(ends, column, axis) for column, axis in axes]
+        return [axis.scale.positions(ends[:, column]) for column, axis in axes]
 
 
 def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     """Draw the axes with these two places: the one that runs right, and the one that runs up."""
     plane = Plane.of(release, pair)
-    raster = raster_of(release, plane.corners, plane.area, plane.placed)
+    raster = raster_of(release, plane)
     ax = ax or style.figure(_height(plane.extent, plane.aspect))[1]
     keys = _shade(ax, raster, plane, release.guarantee)
     ax.set_aspect(plane.aspect or "auto")
@@ -396,41 +373,24 @@ def _draw_coast(ax: Axes, extent: Extent) -> None:
     # Simplified lines would lose what an enlarged map shows.
     path.should_simplify = False
     ax.add_patch(
-        PathPatch(path, fill=False, edgecolor=style.MUTED, linewidth=0.4, gid="coast", zorder=1.6)
+        PathPatch(path, fill=False, edgecolor=MUTED, linewidth=0.4, gid="coast", zorder=1.6)
     )
     left, right, bottom, top = extent
     ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
 def _draw_bar(ax: Axes, plane: Plane) -> None:
-    """Draw a length in a corner of the map."""
     left, right, _, _ = plane.extent
     bar = geography.scale_bar(plane.extent, plane.unit)
-    share = bar.span / (right - left)
-    ends = [0.02, 0.02, 0.02 + share, 0.02 + share]
-    ax.plot(
-        ends,
-        [0.05, 0.03, 0.03, 0.05],
-        color=style.INK,
-        linewidth=1.2,
-        transform=ax.transAxes,
-        gid=f"scale-bar:{plane.unit or 'degrees'}",
-        clip_on=False,
-        zorder=3,
-        path_effects=[withStroke(linewidth=4, foreground=style.PAPER)],
-    )
-    ax.text(
-        0.02,
-        0.055,
-        bar.text,
-        transform=ax.transAxes,
-        va="bottom",
-        fontsize=8.2,
-        zorder=3,
-        gid="scale-text",
-        parse_math=False,
-        bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.5, "alpha": 0.8},
-    )
+    end = 0.02 + bar.span / (right - left)
+    on_panel = {"transform": ax.transAxes, "zorder": 3}
+    heights = [0.05, 0.03, 0.03, 0.05]
+    (line,) = ax.plot([0.02, 0.02, end, end], heights, color=INK, linewidth=1.2, **on_panel)
+    line.set(gid=f"scale-bar:{plane.unit or 'degrees'}", clip_on=False)
+    line.set_path_effects([withStroke(linewidth=4, foreground=PAPER)])
+    text = ax.text(0.02, 0.055, bar.text, va="bottom", fontsize=8.2, parse_math=False, **on_panel)
+    text.set_gid("scale-text")
+    text.set_bbox({"facecolor": PAPER, "edgecolor": "none", "pad": 1.5, "alpha": 0.8})
 
 
 def ground_key(ax: Axes) -> Patch:
@@ -441,16 +401,11 @@ def ground_key(ax: Axes) -> Patch:
     if ax.patch.get_hatch():
         return style.hatched_key()
     return Patch(
-        facecolor=style.PAPER,
-        edgecolor=style.UNKNOWN_HATCH,
+        facecolor=PAPER,
+        edgecolor=UNKNOWN_HATCH,
         linewidth=0.8,
         label="no shade: not distinguishable from 0 (95%)",
     )
-
-
-def _end_positions(ends: Array, column: int, axis: LatticeAxis) -> Array:
-    """Return where on an axis the ends of cells are drawn."""
-    return axis.scale.positions(ends[:, column])
 
 
 def _height(extent: Extent, aspect: float | None) -> int:
@@ -468,9 +423,12 @@ def _shade(ax: Axes, raster: Raster, plane: Plane, guarantee: Guarantee) -> list
     shown = np.where(raster.density > 0, raster.density, np.nan)
     if not plane.is_geographic:
         style.unseen(ax)
-    unit = f"rows per {_one(plane.x)} × {_one(plane.y)}"
+    unit = "rows per " + " × ".join(scales.step_name(axis, 20) for axis in (plane.x, plane.y))
     if plane.is_geographic:
-        size = _area_unit(plane)
+        # Rows are counted in an area that depends on the place alone, so that maps of it agree.
+        left, right, bottom, top = (np.array([end]) for end in plane.extent)
+        (whole,) = plane.area([(left, right), (bottom, top)])
+        size = max((size for size in AREAS if size <= LARGEST_SHARE * whole), default=AREAS[0])
         shown = shown * size
         unit = f"rows per {size:,} km²" if size > 1 else "rows per km²"
     image = ax.imshow(
@@ -489,13 +447,6 @@ def _shade(ax: Axes, raster: Raster, plane: Plane, guarantee: Guarantee) -> list
     return scales.shade_keys(ax, image, unit, ground_key(ax), guarantee)
 
 
-def _area_unit(plane: Plane) -> int:
-    """Square kilometres in which rows are counted: by the place alone, so that maps of it agree."""
-    left, right, bottom, top = (np.array([end]) for end in plane.extent)
-    (whole,) = plane.area([(left, right), (bottom, top)])
-    return max((size for size in AREAS if size <= LARGEST_SHARE * whole), default=AREAS[0])
-
-
 def _norm(shown: Array) -> Normalize:
     """Return a logarithmic scale where densities differ much, else an even one from 0."""
     seen = shown[~np.isnan(shown)]
@@ -504,11 +455,6 @@ def _norm(shown: Array) -> Normalize:
     low = float(seen.min())
     high = float(seen.max())
     return LogNorm(low, high) if high > LOG_FROM * low else Normalize(0, high)
-
-
-def _one(axis: LatticeAxis) -> str:
-    """Return what one step of an axis is called."""
-    return "day" if axis.time else f"unit of {style.plain(axis.name, 20)}"
 
 
 def _map_note(release: Partition, plane: Plane, raster: Raster) -> str:
@@ -530,93 +476,57 @@ def _map_note(release: Partition, plane: Plane, raster: Raster) -> str:
 # --- one axis -------------------------------------------------------------------------------------
 
 
-class Steps(NamedTuple):
-    """Counts along an axis: of each cell, or of neighbours together where there are many cells.
+def _steps_of(release: Partition) -> tuple[Array, Table, bool]:
+    """Return the edges and counts of a release with one axis, and whether all cells are as long.
 
-    Attributes
-    ----------
-    edges : float64 ndarray of shape (steps + 1,)
-    counts : float64 ndarray of shape (steps,)
-    half, half_all : float64 ndarray of shape (steps,)
-        Half-widths of intervals that hold one by one, and all together.
-    n_cells : float64 ndarray of shape (steps,)
-        How many cells a step has.
-    is_even : bool
-        Whether all cells are as long as each other.
+    Where there are many cells, counts are those of neighbours together. They are means over cells,
+    or rows per length of the axis where cells are not as long as each other.
     """
-
-    edges: Array
-    counts: Array
-    half: Array
-    half_all: Array
-    n_cells: Array
-    is_even: bool
-
-    @property
-    def divisors(self) -> Array:
-        """What counts are divided by: to means over cells, or to rows per length of the axis."""
-        return self.n_cells if self.is_even else np.diff(self.edges)
-
-
-def _steps_of(release: Partition) -> Steps:
-    """Return the steps of a release with one axis, in the order of the axis."""
-    axis = release.lattice.axes[0]
-    lower = _end_positions(release.lower, 0, axis)
-    upper = _end_positions(release.upper, 0, axis)
+    scale = release.lattice.axes[0].scale
+    lower = scale.positions(release.lower[:, 0])
+    upper = scale.positions(release.upper[:, 0])
     order = np.argsort(lower, kind="stable")
     edges = np.append(lower[order], upper.max())
+    reach = release.accuracy(CONFIDENCE, False)
+    reach_all = release.accuracy(CONFIDENCE, True)
     counts, half, half_all = (
-        np.asarray(part, dtype=float)[order]
-        for part in (
-            release.counts,
-            release.accuracy(CONFIDENCE, False),
-            release.accuracy(CONFIDENCE, True),
-        )
+        np.asarray(part, dtype=float)[order] for part in (release.counts, reach, reach_all)
     )
     is_even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
     starts = runs(len(counts), MOST_STEPS)
     n_cells = np.diff(np.append(starts, len(counts))).astype(float)
-    if len(starts) == len(counts):
-        return Steps(edges, counts, half, half_all, n_cells, is_even)
-    return Steps(
-        np.append(edges[starts], edges[-1]),
-        np.add.reduceat(counts, starts),
-        np.asarray(release.noise.sum_half_width(n_cells, ALPHA)),
-        np.add.reduceat(half_all, starts),
-        n_cells,
-        is_even,
-    )
-
-
-def _note_of_steps(release: Partition, steps: Steps) -> str:
-    """Say which cells are drawn together, and what the intervals leave out."""
-    n_cells = len(release.counts)
-    note = f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
-    if len(steps.counts) == n_cells:
-        return note
-    return f"{n_cells:,} cells, drawn as means of {-(-n_cells // MOST_STEPS)} neighbours. {note}"
+    if len(starts) < len(counts):
+        edges = np.append(edges[starts], edges[-1])
+        counts = np.add.reduceat(counts, starts)
+        half = np.asarray(release.noise.sum_half_width(n_cells, ALPHA))
+        half_all = np.add.reduceat(half_all, starts)
+    divisors = n_cells if is_even else np.diff(edges)
+    table = Table(counts / divisors, half / divisors, half_all / divisors, n_cells)
+    return edges, table, is_even
 
 
 def _draw_steps(release: Partition, ax: Axes | None) -> Axes:
     """Draw counts of equal cells, or densities of unequal ones, with both intervals as bands."""
     axis = release.lattice.axes[0]
-    steps = _steps_of(release)
-    note = _note_of_steps(release, steps)
+    edges, table, is_even = _steps_of(release)
+    note = f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
+    n_cells = len(release.counts)
+    if len(table.values) < n_cells:
+        neighbours = -(-n_cells // MOST_STEPS)
+        note = f"{n_cells:,} cells, drawn as means of {neighbours} neighbours. {note}"
     height = (300 if style.is_narrow(ax) else 380) + style.room_for(note, ax)
     ax = ax or style.figure(height)[1]
-    values = steps.counts / steps.divisors
-    half = steps.half / steps.divisors
-    style.steps(ax, steps.edges, values, half=half, half_all=steps.half_all / steps.divisors)
-    style.stand_on_zero(ax, steps.edges, "count" if steps.is_even else f"rows per {_one(axis)}")
+    style.steps(ax, edges, table.values, half=table.half, half_all=table.half_all)
+    style.stand_on_zero(ax, edges, "count" if is_even else f"rows per {scales.step_name(axis, 20)}")
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
-    keys = style.interval_keys(len(values), True)
+    keys = style.interval_keys(len(table.values), True)
     if release.guarantee.unit.limits_kept:
-        marked = np.unique(np.linspace(0, len(values) - 1, style.MOST_CUT_MARKS).astype(int))
-        middle = (steps.edges[:-1] + steps.edges[1:]) / 2
-        upper_ends = (steps.counts + steps.half_all) / steps.divisors
-        style.mark_cut(ax, middle[marked], upper_ends[marked])
+        marked = np.linspace(0, len(table.values) - 1, style.MOST_CUT_MARKS).astype(int)
+        marked = np.unique(marked)
+        middle = (edges[:-1] + edges[1:]) / 2
+        style.mark_cut(ax, middle[marked], table.high_all[marked])
         keys = [*keys, style.cut_key()]
     style.legend(ax, keys, note)
     return ax

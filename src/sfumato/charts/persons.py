@@ -10,12 +10,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sfumato.basics import Array
 from sfumato.charts import style
+from sfumato.charts.vector import BASE, INK, SERIES
 from sfumato.questions.persons import PersonsRelease
 from sfumato.questions.persons.recommendation import Recommendation
 
 SHADE = 0.26
-LOST = style.SERIES[1]
-NOISE = style.SERIES[2]
+LOST = SERIES[1]
+NOISE = SERIES[2]
 
 
 @style.of_release
@@ -40,8 +41,8 @@ def draw(release: PersonsRelease, ax: Axes | None) -> Axes:
         for column in ("limit", name, f"{name}_low", f"{name}_high")
     )
     ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
-    ax.fill_between(limits, low, high, color=style.BASE, alpha=SHADE, linewidth=0)
-    ax.plot(limits, value, color=style.BASE, marker="o", markersize=3.5, linewidth=1.3)
+    ax.fill_between(limits, low, high, color=BASE, alpha=SHADE, linewidth=0)
+    ax.plot(limits, value, color=BASE, marker="o", markersize=3.5, linewidth=1.3)
     _limit_axis(ax, limits, release.measured.axis)
     if shares:
         ax.set(ylim=(0, 1.02), ylabel=f"{words.noun} kept")
@@ -51,8 +52,8 @@ def draw(release: PersonsRelease, ax: Axes | None) -> Axes:
         ax.set_ylabel(f"persons with {words.more}")
         style.count_axis(ax.yaxis)
     keys = [
-        Line2D([], [], color=style.BASE, marker="o", markersize=3.5, label="estimate"),
-        Patch(facecolor=style.BASE, alpha=SHADE, label="95% interval at each limit"),
+        Line2D([], [], color=BASE, marker="o", markersize=3.5, label="estimate"),
+        Patch(facecolor=BASE, alpha=SHADE, label="95% interval at each limit"),
     ]
     style.legend(ax, keys, style.plain(release.title, 60), columns=2)
     return ax
@@ -72,10 +73,10 @@ def draw_recommendation(advice: Recommendation, ax: Axes | None) -> Axes:
     ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
     ax.plot(advice.limits, advice.lost, color=LOST, linewidth=1.2, label=f"{advice.noun} left out")
     ax.plot(advice.limits, advice.noise, color=NOISE, linewidth=1.2, label="noise")
-    ax.plot(advice.limits, error, color=style.INK, linewidth=1.8, label="both")
+    ax.plot(advice.limits, error, color=INK, linewidth=1.8, label="both")
     label = f"limit to take: {advice.limit:,}"
-    ax.axvline(advice.limit, color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)))
-    mark = Line2D([], [], color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
+    ax.axvline(advice.limit, color=BASE, linewidth=1.2, linestyle=(0, (4, 3)))
+    mark = Line2D([], [], color=BASE, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
     _limit_axis(ax, advice.limits, advice.axis)
     # Errors far above the least one are of no interest, and would hide it.
     ax.set_ylim(0, 4 * float(error.min()) or 1)

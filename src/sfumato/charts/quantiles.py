@@ -19,6 +19,7 @@ from matplotlib.patches import Patch
 from sfumato.basics import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
+from sfumato.charts.vector import BASE, FILL, INK
 from sfumato.domain import GridAxis
 from sfumato.questions.quantiles.release import QuantileValues
 
@@ -55,17 +56,27 @@ def _curve(
     ends = axis.scale.positions(np.array(axis.ends))
     shares = release.rank_shares[0, 0]
     keys: list[Artist] = [
-        Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)
+        Line2D([], [], marker="o", color=BASE, label="released quantile", markersize=5)
     ]
     band = _band_of(release, shares, rows)
     if band is not None:
-        _band(ax, np.concatenate([ends[:1], values, ends[1:]]), *band)
+        # The curve rises: where it lies at least at one value, it does at the next ones.
+        low = np.maximum.accumulate(band[0])
+        high = np.minimum.accumulate(band[1][::-1])[::-1]
+        edges = np.concatenate([ends[:1], values, ends[1:]])
+        bottoms = np.clip([0, *low], 0, 1)
+        tops = np.clip([*high, 1], 0, 1)
+        for left, right, bottom, top in zip(edges[:-1], edges[1:], bottoms, tops, strict=True):
+            ax.fill_between([left, right], bottom, top, color=BASE, alpha=0.2, linewidth=0)
         of_rows = f", of {style.number(rows)} rows" if rows and release.ranks is None else ""
         label = f"95% band of the whole curve{of_rows}"
-        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=label))
-    ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
+        keys.append(Patch(facecolor=BASE, alpha=0.2, label=label))
+    ax.plot(values, shares, color=BASE, linewidth=1.3, zorder=2)
     style.dots(ax, values, shares, size=5)
-    ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
+    # The values with as much again on either side, within the bounds of the axis.
+    spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
+    ax.set_xlim(max(ends[0], values[0] - spread), min(ends[1], values[-1] + spread))
+    ax.set(ylim=(0, 1), ylabel="share of rows below")
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)
     _log_where(ax, axis, values)
@@ -89,24 +100,6 @@ def _band_of(
     return shares - reach, shares + reach
 
 
-def _band(ax: Axes, x: Array, lowest: Array, highest: Array) -> None:
-    """Shade where the curve may lie, from each value to the next."""
-    # The curve rises: where it lies at least at one value, it does at the next ones.
-    low = np.clip(np.concatenate([[0], np.maximum.accumulate(lowest)]), 0, 1)
-    rising = np.minimum.accumulate(highest[::-1])[::-1]
-    high = np.clip(np.concatenate([rising, [1]]), 0, 1)
-    for left, right, bottom, top in zip(x[:-1], x[1:], low, high, strict=True):
-        ax.fill_between([left, right], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
-
-
-def _room(values: Array, ends: Array) -> tuple[float, float]:
-    """Return the values with as much again on either side, within the bounds of the axis."""
-    spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
-    low = max(float(ends[0]), float(values[0]) - spread)
-    high = min(float(ends[1]), float(values[-1]) + spread)
-    return low, high
-
-
 def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
     """Draw one box per label, in the order of the domain.
 
@@ -122,8 +115,7 @@ def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None,
     ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
     drawn = np.where(known, table, np.nan)
     style.hatch(ax.axhspan, np.flatnonzero(~known.all(axis=1)))
-    _whiskers(ax, drawn)
-    keys = _middles(ax, drawn, release.at)
+    keys = _draw_rows(ax, drawn, release.at)
     if not known.all():
         keys.append(style.hatched_key("not known"))
     style.name_rows(ax, labels, style.plain(release.axes[0].name, 40))
@@ -148,28 +140,18 @@ def _log_where(ax: Axes, axis: GridAxis, values: Array) -> None:
 
 def _ranks(release: QuantileValues) -> str:
     """How far the ranks of the values drawn may be from those stated, or from those asked for."""
-    reach = int(np.max(release.accuracy("0.95", True)))
-    stated = "off by" if release.ranks is None else "known to within"
-    rows = style.number(reach)
-    at_most = f"at most {rows}" if release.ranks is None else f"±{rows}"
-    return (
-        f"Ranks are among {release.guarantee.unit.counted}, "
-        f"and {stated} {at_most} (95%, all at once)."
-    )
+    rows = style.number(int(np.max(release.accuracy("0.95", True))))
+    stated = f"off by at most {rows}" if release.ranks is None else f"known to within ±{rows}"
+    return f"Ranks are among {release.guarantee.unit.counted}, and {stated} (95%, all at once)."
 
 
-def _whiskers(ax: Axes, drawn: Array) -> None:
-    """Draw a line from the outermost quantiles of each row to each other, with ends."""
+def _draw_rows(ax: Axes, drawn: Array, at: Sequence[Fraction]) -> list[Artist]:
+    """Draw whiskers, boxes and medians, and return the keys of all that a row shows."""
     rows = np.arange(len(drawn), dtype=float)
-    ax.hlines(rows, drawn[:, 0], drawn[:, -1], color=style.BASE, linewidth=1, zorder=2)
+    ax.hlines(rows, drawn[:, 0], drawn[:, -1], color=BASE, linewidth=1, zorder=2)
     ends = np.concatenate([drawn[:, 0], drawn[:, -1]])
-    at = np.tile(rows, 2)
-    ax.vlines(ends, at - 0.12, at + 0.12, color=style.BASE, linewidth=1, zorder=2)
-
-
-def _middles(ax: Axes, drawn: Array, at: Sequence[Fraction]) -> list[Artist]:
-    """Draw the boxes and medians, and return the keys of all that a row shows."""
-    rows = np.arange(len(drawn), dtype=float)
+    sides = np.tile(rows, 2)
+    ax.vlines(ends, sides - 0.12, sides + 0.12, color=BASE, linewidth=1, zorder=2)
     low, middle, high = _parts(at)
     keys: list[Artist] = []
     if high > low:
@@ -178,22 +160,22 @@ def _middles(ax: Axes, drawn: Array, at: Sequence[Fraction]) -> list[Artist]:
             drawn[:, high] - drawn[:, low],
             0.5,
             drawn[:, low],
-            facecolor=style.FILL,
-            edgecolor=style.BASE,
+            facecolor=FILL,
+            edgecolor=BASE,
             linewidth=1,
             zorder=2.1,
         )
         label = f"{_percent(at[low])} to {_percent(at[high])}"
-        keys.append(Patch(facecolor=style.FILL, edgecolor=style.BASE, label=label))
+        keys.append(Patch(facecolor=FILL, edgecolor=BASE, label=label))
     if middle is not None:
         median = drawn[:, middle]
-        ax.vlines(median, rows - 0.25, rows + 0.25, color=style.INK, linewidth=2.2, zorder=2.2)
-        keys.append(Line2D([], [], color=style.INK, linewidth=2.2, label="median"))
+        ax.vlines(median, rows - 0.25, rows + 0.25, color=INK, linewidth=2.2, zorder=2.2)
+        keys.append(Line2D([], [], color=INK, linewidth=2.2, label="median"))
     elif high == low:
-        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=_percent(at[low])))
+        keys.append(Line2D([], [], color=BASE, linewidth=1, label=_percent(at[low])))
     if low > 0:
         outermost = f"{_percent(at[0])} to {_percent(at[-1])}"
-        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=outermost))
+        keys.append(Line2D([], [], color=BASE, linewidth=1, label=outermost))
     return keys
 
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from sfumato.answers import Panels
 from sfumato.basics import Array
 from sfumato.charts import style
+from sfumato.charts.vector import FILL, INK, SERIES, UNKNOWN, UNKNOWN_HATCH
 from sfumato.risk import Choice
 from sfumato.risk.window import Window
 
@@ -25,8 +26,8 @@ def _level(ax: Axes, level: float, colour: str, label: str) -> Line2D:
 
 # --- choices --------------------------------------------------------------------------------------
 
-TIGHT = style.SERIES[0]
-LOOSE = style.SERIES[1]
+TIGHT = SERIES[0]
+LOOSE = SERIES[1]
 
 
 def draw(choice: Choice, ax: Axes | None) -> Axes:
@@ -45,31 +46,19 @@ def draw_panels(choices: Sequence[Choice], ax: Panels | None) -> Array:
 
 
 def _panel(ax: Axes, choice: Choice) -> None:
-    keys = [ax.plot(choice.epsilons, choice.loose_curve, color=LOOSE, label="loose bound")[0]]
+    epsilons = choice.epsilons
+    keys = ax.plot(epsilons, choice.loose_curve, color=LOOSE, label="loose bound")
     if len(choice.tight_curve):
-        keys.append(
-            ax.plot(
-                choice.epsilons,
-                choice.tight_curve,
-                color=TIGHT,
-                label="tight bound: the worst posterior",
-            )[0]
-        )
-    keys.append(
-        ax.axhline(
-            choice.risk, color=style.INK, linewidth=1, label=f"requirement {choice.risk:.3g}"
-        )
-    )
+        label = "tight bound: the worst posterior"
+        keys += ax.plot(epsilons, choice.tight_curve, color=TIGHT, label=label)
+    label = f"requirement {choice.risk:.3g}"
+    keys.append(ax.axhline(choice.risk, color=INK, linewidth=1, label=label))
     for level, colour in ((choice.upper_bound, LOOSE), (choice.epsilon, TIGHT)):
         if math.isfinite(level) and (colour == LOOSE or len(choice.tight_curve)):
             keys.append(_level(ax, level, colour, f"epsilon {level:.4g}"))
     highest = max([choice.risk, *choice.loose_curve, *choice.tight_curve])
-    ax.set(
-        xlim=(choice.epsilons[0], choice.epsilons[-1]),
-        ylim=(0, min(1.0, 1.1 * highest)),
-        xlabel="epsilon",
-        ylabel="risk of disclosure",
-    )
+    ax.set(xlim=(epsilons[0], epsilons[-1]), ylim=(0, min(1.0, 1.1 * highest)))
+    ax.set(xlabel="epsilon", ylabel="risk of disclosure")
     columns = 2 if ax.get_position().width > 0.6 else 1
     style.legend(ax, keys, style.plain(choice.subject, 60), columns=columns)
 
@@ -77,8 +66,8 @@ def _panel(ax: Axes, choice: Choice) -> None:
 # --- windows --------------------------------------------------------------------------------------
 
 MOST = 5  # questions that can be told apart beside the risk
-RISK = style.SERIES[1]
-COLOURS = (style.SERIES[0], *style.SERIES[2:])
+RISK = SERIES[1]
+COLOURS = (SERIES[0], *SERIES[2:])
 TALLEST = 1000.0  # times what is allowed; beyond, curves leave the picture
 
 
@@ -97,20 +86,19 @@ def draw_window(window: Window, ax: Axes | None) -> Axes:
     Axes
     """
     ax = ax or style.figure(360)[1]
-    keys: list[Artist] = [*_errors(ax, window), _risk(ax, window)]
-    ax.axhline(1, color=style.INK, linewidth=1, zorder=1.6)
-    colour, hatch = (style.FILL, None) if window.feasible else (style.UNKNOWN, "////")
-    band = ax.axvspan(
-        *sorted((window.floor, window.ceiling)),
-        facecolor=colour,
-        hatch=hatch,
-        linewidth=0,
-        zorder=0.5,
-    )
-    band.set(
-        edgecolor=style.UNKNOWN_HATCH,
-        label="the window" if window.feasible else "no window: the floor is above the ceiling",
-    )
+    keys: list[Artist] = [*_errors(ax, window)]
+    limit = window.risk.limit
+    shares = [risk / limit for risk in window.risks]
+    label = f"risk, as a share of {limit:.4g}"
+    keys += ax.plot(window.costs, shares, color=RISK, label=label)
+    ax.axhline(1, color=INK, linewidth=1, zorder=1.6)
+    band = ax.axvspan(*sorted((window.floor, window.ceiling)), linewidth=0, zorder=0.5)
+    band.set(edgecolor=UNKNOWN_HATCH)
+    if window.feasible:
+        band.set(facecolor=FILL, label="the window")
+    else:
+        label = "no window: the floor is above the ceiling"
+        band.set(facecolor=UNKNOWN, hatch="////", label=label)
     keys.append(band)
     levels = (("floor", window.floor, COLOURS[0]), ("ceiling", window.ceiling, RISK))
     for (name, level, colour), text in zip(levels, window.ends, strict=True):
@@ -126,36 +114,18 @@ def _errors(ax: Axes, window: Window) -> list[Line2D]:
         allowed = part.accuracy.half_width
         shares = [width / allowed if width else math.nan for width in part.half_widths]
         name = "error" if len(window.parts) == 1 else f"error of {style.plain(part.question, 28)}"
-        keys += ax.plot(
-            window.costs, shares, color=COLOURS[i], label=f"{name}, as a share of ±{allowed:,.6g}"
-        )
+        label = f"{name}, as a share of ±{allowed:,.6g}"
+        keys += ax.plot(window.costs, shares, color=COLOURS[i], label=label)
     return keys
 
 
-def _risk(ax: Axes, window: Window) -> Line2D:
-    limit = window.risk.limit
-    shares = [risk / limit for risk in window.risks]
-    line: Line2D = ax.plot(
-        window.costs, shares, color=RISK, label=f"risk, as a share of {limit:.4g}"
-    )[0]
-    return line
-
-
 def _scales(ax: Axes, window: Window) -> None:
-    lines = [
-        float(y)
-        for line in ax.get_lines()
-        for y in np.asarray(line.get_ydata(), float)
-        if math.isfinite(y) and y > 0
-    ]
-    low = min(lines, default=0.1)
-    high = max(lines, default=10.0)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlim=(window.costs[0], window.costs[-1]),
-        ylim=(max(low, 1 / TALLEST) / 1.2, min(high, TALLEST) * 1.2),
-    )
+    drawn = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()])
+    heights = drawn[np.isfinite(drawn) & (drawn > 0)].tolist()
+    low = min(heights, default=0.1)
+    high = max(heights, default=10.0)
+    ax.set(xscale="log", yscale="log", xlim=(window.costs[0], window.costs[-1]))
+    ax.set(ylim=(max(low, 1 / TALLEST) / 1.2, min(high, TALLEST) * 1.2))
     ax.set(xlabel=window.kind.letter, ylabel="times what is allowed")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -11,7 +11,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -43,7 +43,11 @@ BEYOND = "The bins at the ends also hold what lies beyond them."
 def value_axis(which: Axis, axis: LatticeAxis) -> None:
     """Place the ticks of an axis of values: at dates, or at whole numbers such as years."""
     if axis.time is not None:
-        _date_axis(which)
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(tz=dt.UTC, minticks=3, maxticks=7)
+        which.set_major_locator(locator)
+        which.set_major_formatter(ConciseDateFormatter(locator, tz=dt.UTC))
     elif isinstance(axis, GridAxis | EdgesAxis) and float(axis.step or 0.5).is_integer():
         which.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
 
@@ -74,8 +78,8 @@ def log_axis(ax: Axes, low: float, high: float) -> None:
     ax.xaxis.set_label_text(f"{ax.get_xlabel()} (logarithmic scale)", parse_math=False)
 
 
-def log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
-    """A few round numbers on a logarithmic colour bar."""
+def _log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
+    """Put a few round numbers on a logarithmic colour bar."""
     low = float(norm.vmin or 1)
     high = float(norm.vmax or 1)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -97,19 +101,11 @@ def shade_keys(
     """
     bar = style.colour_bar(ax, image, label)
     if isinstance(image.norm, LogNorm):
-        log_ticks(bar, image.norm, style.is_narrow(ax))
+        _log_ticks(bar, image.norm, style.is_narrow(ax))
     if not guarantee.unit.limits_kept:
         return [ground]
     style.mark_bar_cut(bar)
     return [ground, style.cut_key()]
-
-
-def _date_axis(axis: Axis) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(tz=dt.UTC, minticks=3, maxticks=7)
-    axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator, tz=dt.UTC))
 
 
 def edges_of(axis: LatticeAxis) -> Array | None:
@@ -159,12 +155,10 @@ def edge_labels(axis: LatticeAxis) -> list[str]:
 
     The outer ones are open, since the bins there also hold what lies beyond.
     """
-    edges = _edge_texts(axis)
-    return [OPEN, *edges[1:-1], OPEN] if edges else []
-
-
-def _edge_texts(axis: LatticeAxis) -> list[str]:
-    return axis.scale.picture_text(axis.edges()) if axis.has_edges else []
+    if not axis.has_edges:
+        return []
+    inner = axis.scale.picture_text(axis.edges())[1:-1]
+    return [OPEN, *inner, OPEN]
 
 
 def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
@@ -173,7 +167,7 @@ def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
         whole = axis.whole_names()
         if axis.kind == "number":
             whole = [name.replace("-", "−") for name in whole]
-        return whole or axis.scale.bin_names(_edge_texts(axis))
+        return whole or axis.scale.bin_names(axis.scale.picture_text(axis.edges()))
     return [plain(label, longest) for label in axis.cell_names()]
 
 
@@ -191,11 +185,20 @@ def names_bins(axis: LatticeAxis, slots: int | None = None) -> bool:
 def tick_labels(axis: LatticeAxis) -> list[str]:
     """What stands at the ticks: names of cells, or the edges between them."""
     if isinstance(axis, LabelAxis) and axis.calendar is not msgspec.UNSET:
-        return _short_names(axis)
+        # Fields of the calendar: "Jan" and "Mon"; others as they are.
+        return [
+            name[:3] if name.isalpha() and i < axis.n_listed else name
+            for i, name in enumerate(cell_labels(axis))
+        ]
     if axis.size > FEW_BINS and _has_single_numbers(axis):
         first, *between, last = axis.scale.picture_text(axis.edges()[:-1])
         return [f"≤{first}", *between, f"≥{last}"]
     return cell_labels(axis) if names_bins(axis) else edge_labels(axis)
+
+
+def step_name(axis: LatticeAxis, longest: int) -> str:
+    """What one step of an axis of numbers or times is called, its name in so many letters."""
+    return "day" if axis.time else f"unit of {plain(axis.name, longest)}"
 
 
 def is_continuous(axis: LatticeAxis) -> bool:
@@ -208,23 +211,7 @@ def is_continuous(axis: LatticeAxis) -> bool:
     return axis.calendar.part != "weekday" and axis.n_listed == axis.size
 
 
-def _short_names(axis: LabelAxis) -> list[str]:
-    """Fields of the calendar as ticks name them: "Jan" and "Mon"; others as they are."""
-    names = cell_labels(axis)
-    return [
-        name[:3] if name.isalpha() and i < axis.n_listed else name for i, name in enumerate(names)
-    ]
-
-
-class Turned(TypedDict, total=False):
-    """How labels of ticks are turned."""
-
-    rotation: float
-    ha: str
-    rotation_mode: str
-
-
-def turned(angle: float) -> Turned:
+def turned(angle: float) -> dict[str, Any]:
     """Labels that rise to the right, where they would not fit side by side; 0: as they are."""
     return {"rotation": angle, "ha": "right", "rotation_mode": "anchor"} if angle else {}
 
@@ -309,15 +296,9 @@ def limit_note(guarantee: Guarantee) -> str:
 
 def mapped(table: Table, change: Callable[[Array], Array]) -> Table:
     """Take or reshape all arrays of a table alike."""
+    arrays = (table.values, table.half, table.half_all, table.terms)
     down, down_all = (None if x is None else change(x) for x in (table.down, table.down_all))
-    return Table(
-        change(table.values),
-        change(table.half),
-        change(table.half_all),
-        change(table.terms),
-        down,
-        down_all,
-    )
+    return Table(*map(change, arrays), down, down_all)
 
 
 def sum_out(table: Table, keep: tuple[int, ...], law: CountLaw | None) -> Table:
@@ -341,17 +322,12 @@ def merge(table: Table, starts: Sequence[Array], law: CountLaw | None) -> Table:
         len(at) == size for at, size in zip(starts, table.values.shape, strict=True)
     ):
         return table
-    values, terms, cells = (
-        _add_runs(x, starts) for x in (table.values, table.terms, np.ones_like(table.terms))
-    )
+    sums = [table.values, table.terms, np.ones_like(table.terms)]
+    for axis, at in enumerate(starts):
+        sums = [np.add.reduceat(x, at, axis=axis) for x in sums]
+    values, terms, cells = sums
     summed = _with_intervals(values, terms, law)
     return Table(values / cells, summed.half / cells, summed.half_all / cells, terms)
-
-
-def _add_runs(x: Array, starts: Sequence[Array]) -> Array:
-    for axis, at in enumerate(starts):
-        x = np.add.reduceat(x, at, axis=axis)
-    return x
 
 
 def runs(size: int, most: int) -> Array:

@@ -16,13 +16,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from sfumato.basics import Array
 from sfumato.charts import style
+from sfumato.charts.vector import BASE, SERIES
 from sfumato.domain import parse
 from sfumato.errors import UsageError
 from sfumato.questions.counters import CounterRelease
 
 # --- totals ---------------------------------------------------------------------------------------
 
-FEW = len(style.SERIES)
+FEW = len(SERIES)
 
 
 @style.of_release
@@ -34,23 +35,23 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     """
     people = release.for_people()
     shape = len(people.events), len(people.names)
+    reach = people.accuracy("0.95", False)
+    reach_all = people.accuracy("0.95", True)
     totals, half, half_all = (
-        np.asarray(numbers, float).reshape(shape)
-        for numbers in (
-            people.values,
-            people.accuracy("0.95", False),
-            people.accuracy("0.95", True),
-        )
+        np.asarray(numbers, float).reshape(shape) for numbers in (people.values, reach, reach_all)
     )
     above, below = _panels() if ax is None else (ax, None)
     x = _times(above, people.events)
     is_cut = bool(people.guarantee.unit.limits_kept)
     kept = _largest(totals)
     names = [style.plain(people.names[i]) for i in kept]
-    for colour, i in zip(style.SERIES, kept, strict=False):
+    for colour, i in zip(SERIES, kept, strict=False):
         wide = half_all[:, i] if len(names) <= 1 else None
         _line_with_bands(above, x, totals[:, i], half[:, i], wide, colour, is_cut=is_cut)
-    above.set_ylabel(_name_of_totals(release), parse_math=False)
+    name = "total so far"
+    if release.captions is not msgspec.UNSET:
+        name = style.plain(release.captions.axis_name(name), 40)
+    above.set_ylabel(name, parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
     lines = names if len(names) > 1 else ()
@@ -61,13 +62,6 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     if below is not None:
         _widths(above, below, x, half[:, kept[0]], half_all[:, kept[0]])
     return above
-
-
-def _name_of_totals(release: CounterRelease) -> str:
-    name = "total so far"
-    if release.captions is msgspec.UNSET:
-        return name
-    return style.plain(release.captions.axis_name(name), 40)
 
 
 def _note(people: CounterRelease) -> str:
@@ -89,23 +83,18 @@ def _largest(totals: Array) -> Array:
 
 def _panels() -> tuple[Axes, Axes]:
     """Return a figure with a large panel above a low one, on one horizontal axis."""
-    narrow = style.is_narrow(None)
-    fig, first = style.figure(400 if narrow else 470)
+    fig, first = style.figure(400 if style.is_narrow(None) else 470)
     first.remove()
-    above, below = fig.subplots(
-        2,
-        1,
-        sharex=True,
-        gridspec_kw={"height_ratios": (3, 1.25)},
-        subplot_kw={"axes_class": style.Picture},
-    )
+    heights = {"height_ratios": (3, 1.25)}
+    kind = {"axes_class": style.Picture}
+    above, below = fig.subplots(2, 1, sharex=True, gridspec_kw=heights, subplot_kw=kind)
     return above, below
 
 
 def _widths(above: Axes, below: Axes, x: Array, half: Array, half_all: Array) -> None:
     """Draw how far each total may lie from the truth: each error bar's own half-width."""
-    below.fill_between(x, half_all, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
-    below.fill_between(x, half, step="mid", color=style.BASE, alpha=0.35, linewidth=0)
+    below.fill_between(x, half_all, step="mid", color=BASE, alpha=0.14, linewidth=0)
+    below.fill_between(x, half, step="mid", color=BASE, alpha=0.35, linewidth=0)
     below.set(ylabel="±, 95%", xlabel=above.get_xlabel())
     below.set_ylim(bottom=0)
     below.margins(x=0)
@@ -127,15 +116,8 @@ def _line_with_bands(
     """Draw totals with the intervals of each and, where they are given, those of all at once."""
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.3, "_individual")):
         if reach is not None:
-            ax.fill_between(
-                x,
-                totals - reach,
-                totals + reach,
-                color=colour,
-                alpha=shade,
-                linewidth=0,
-                label=label,
-            )
+            band = ax.fill_between(x, totals - reach, totals + reach, color=colour, linewidth=0)
+            band.set(alpha=shade, label=label)
     ax.plot(x, totals, color=colour, linewidth=1.3)
     if is_cut:
         reach = half if half_all is None else half_all
@@ -189,10 +171,10 @@ def draw_errors(
         There are more methods than colours, or none, or their lengths differ.
     """
     lengths = {len(deviation) for deviation in deviations.values()}
-    if len(deviations) > len(style.SERIES) or len(lengths) != 1 or lengths == {0}:
+    if len(deviations) > len(SERIES) or len(lengths) != 1 or lengths == {0}:
         raise UsageError(
             f"a picture of {len(deviations)} methods",
-            f"it holds 1 to {len(style.SERIES)} lines of one length",
+            f"it holds 1 to {len(SERIES)} lines of one length",
             "Draw fewer in one picture",
         )
     steps = lengths.pop()
@@ -218,13 +200,12 @@ def _envelope(values: Array) -> tuple[Array, Array, Array]:
         return values, values, np.arange(1, steps + 1)
     starts = np.unique(np.geomspace(1, steps, POINTS).astype(np.int64)) - 1
     low = np.minimum.reduceat(values, starts)
-    high = np.maximum.reduceat(values, starts)
-    return low, high, starts + 1
+    return low, np.maximum.reduceat(values, starts), starts + 1
 
 
 def _line(ax: Axes, i: int, label: str, deviation: Array) -> Line2D:
     """Draw one method: a line, under a band where the deviation changes too fast for a line."""
-    colour = style.SERIES[i]
+    colour = SERIES[i]
     # Lines that lie on each other are both seen if one of them is dashed.
     dashes: str | tuple[int, tuple[int, int]] = "-" if i < 3 else (0, (5, 5))
     low, high, at = _envelope(deviation)

@@ -280,16 +280,8 @@ def hatch(span: Callable[[float, float], Artist], places: Array) -> None:
 
 def dots(ax: Axes, x: Array, y: Array, size: float) -> None:
     """Draw numbers as dots that stand out from the lines below them."""
-    ax.plot(
-        x,
-        y,
-        "o",
-        color=BASE,
-        markersize=size,
-        markeredgecolor=PAPER,
-        markeredgewidth=0.7,
-        zorder=2.2,
-    )
+    (marks,) = ax.plot(x, y, "o", color=BASE, markersize=size, zorder=2.2)
+    marks.set(markeredgecolor=PAPER, markeredgewidth=0.7)
 
 
 def stand_on_zero(ax: Axes, edges: Array, what: str) -> None:
@@ -392,29 +384,25 @@ def interval_keys(cells: int, band: bool) -> list[Artist]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
     single = "95% interval of each count"
     every = f"95% for all {cells:,} at once"
-    lines: list[Artist] = [
-        Line2D([], [], color=INK, linewidth=width, label=label)
-        for width, label in ((2.2, single), (0.8, every))
+    keys: list[Artist] = [
+        Line2D([], [], color=INK, linewidth=2.2, label=single),
+        Line2D([], [], color=INK, linewidth=0.8, label=every),
     ]
-    keys = band_keys(single, every) if band else lines
+    keys = band_keys(single, every) if band else keys
     return keys if cells > 1 else keys[:1]
 
 
 def band_keys(single: str, every: str, names: Sequence[str] = ()) -> list[Artist]:
     """Legend entries of bands around a line; of several lines, which have names, one band each."""
     if not names:
-        return [
-            Patch(facecolor=BASE, alpha=0.4, label=single),
-            Patch(facecolor=BASE, alpha=0.14, label=every),
-        ]
-    lines = [
-        Line2D([], [], color=colour, label=name)
-        for colour, name in zip(SERIES, names, strict=False)
-    ]
+        narrow_band = Patch(facecolor=BASE, alpha=0.4, label=single)
+        return [narrow_band, Patch(facecolor=BASE, alpha=0.14, label=every)]
+    looks = zip(SERIES, names, strict=False)
+    lines = [Line2D([], [], color=colour, label=name) for colour, name in looks]
     return [*lines, Patch(facecolor=MUTED, alpha=0.3, label=single)]
 
 
-CUT_SIZE = 5
+CUT = {"markersize": 5, "markerfacecolor": PAPER, "markeredgewidth": 0.9}
 MOST_CUT_MARKS = 12
 """How many marks a line has."""
 
@@ -424,33 +412,14 @@ def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^
 
     The marks point away from the numbers, at the ends of their intervals.
     """
-    ax.plot(
-        x,
-        y,
-        marker,
-        color=colour,
-        markersize=CUT_SIZE,
-        markerfacecolor=PAPER,
-        markeredgewidth=0.9,
-        linestyle="",
-        label="_cut",
-        zorder=2.3,
-    )
+    (marks,) = ax.plot(x, y, marker, color=colour, linestyle="", label="_cut", zorder=2.3)
+    marks.set(**CUT)
 
 
 def cut_key(marker: str = "^", otherwise: str = "higher") -> Line2D:
     """The legend entry of these marks, and what the totals may be without the limit."""
-    return Line2D(
-        [],
-        [],
-        color=INK,
-        marker=marker,
-        markersize=CUT_SIZE,
-        markerfacecolor=PAPER,
-        markeredgewidth=0.9,
-        linestyle="",
-        label=f"without the limit, the total may be {otherwise}",
-    )
+    label = f"without the limit, the total may be {otherwise}"
+    return Line2D([], [], color=INK, marker=marker, linestyle="", label=label, **CUT)
 
 
 def mark_bar_cut(bar: Colorbar) -> None:
@@ -489,16 +458,8 @@ def steps(
     """
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.26, "_individual")):
         if reach is not None:
-            ax.stairs(
-                values + reach,
-                edges,
-                baseline=values - reach,
-                fill=True,
-                facecolor=colour,
-                alpha=shade,
-                label=label,
-                zorder=1.5,
-            )
+            band = ax.stairs(values + reach, edges, baseline=values - reach, fill=True)
+            band.set(facecolor=colour, alpha=shade, label=label, zorder=1.5)
     ax.stairs(values, edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
 
 

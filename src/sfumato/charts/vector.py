@@ -185,7 +185,10 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
     # A style sheet holds for the whole page. The two rules of this one stand in ``head`` instead.
     for unwanted in UNWANTED:
         body = re.sub(unwanted, "", body, flags=re.DOTALL)
-    body = _hooked(body.replace("xlink:href=", "href="))
+    body = body.replace("xlink:href=", "href=")
+    # The parts of a map have classes.
+    for pattern, put in HOOKS + AXES_OF_MAP if 'id="map:' in body else HOOKS:
+        body = re.sub(pattern, put, body)
     body = _redrawable(_compact(_own_ids(body, name)))
     width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
     of_map = ' class="of-map"' if '<g class="map"' in body else ""
@@ -243,25 +246,18 @@ class _Printer(FigureCanvasSVG):
         return self._renderer
 
 
-def _hooked(body: str) -> str:
-    """Name the parts of a map by classes; other pictures stay as they are."""
-    hooks = HOOKS if 'id="map:' not in body else HOOKS + AXES_OF_MAP
-    for pattern, put in hooks:
-        body = re.sub(pattern, put, body)
-    return body
-
-
 def _compact(body: str) -> str:
-    """Return the same picture in fewer bytes."""
     body = re.sub(r"(base64,)([^\"]*)", lambda m: m[1] + re.sub(r"\s+", "", m[2]), body)
     body = re.sub(r'(\sd=")([^"]*)', lambda m: m[1] + _path(m[2]), body)
-    body = re.sub(r'(\s(?:x|y|transform)=")([\d. -]+\.\d{3,}|rotate\([^)]*\))', _rounded, body)
+    long = r'(\s(?:x|y|transform)=")([\d. -]+\.\d{3,}|rotate\([^)]*\))'
+    body = re.sub(long, lambda m: m[1] + _rounded(m[2]), body)
     body = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", body)
     return re.sub(r"\s*\n\s*", "\n", body).strip()
 
 
-def _rounded(match: re.Match[str]) -> str:
-    return match[1] + re.sub(r"-?\d+\.\d+", lambda m: _shortest(float(m[0])), match[2])
+def _rounded(text: str) -> str:
+    """Return a text with its numbers in hundredths."""
+    return re.sub(r"-?\d+\.\d+", lambda m: _shortest(float(m[0])), text)
 
 
 def _shortest(value: float) -> str:
@@ -273,8 +269,7 @@ def _path(text: str) -> str:
     text = " ".join(text.split())
     if text.count("L") > LONG and not re.search("[CQz]", text):
         return _steps(text)
-    text = re.sub(r"-?\d+\.\d+", lambda m: _shortest(float(m[0])), text)
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", text)
+    return re.sub(r" ?([A-Za-z]) ?", r"\1", _rounded(text))
 
 
 def _steps(text: str) -> str:

@@ -96,17 +96,14 @@ def drawn_together(orders: Sequence[Order]) -> list[Pictures]:
 
 def _started(desk: _Desk) -> list[_Worker]:
     """Start workers, one for each further core, if there is enough for them to do."""
-    if len(desk.orders) < LEAST_ORDERS or not _is_python(sys.executable):
+    # The path may be that of a program that has Python inside it.
+    is_python = "python" in os.path.basename(sys.executable or "").lower()
+    if len(desk.orders) < LEAST_ORDERS or not is_python:
         return []
     try:
         return [_Worker(desk) for _ in range(thread_limit() - 1)]
     except OSError:  # no further process may run; those that do end without us
         return []
-
-
-def _is_python(executable: str | None) -> bool:
-    """Tell whether a path is that of Python, and not of a program that has Python inside it."""
-    return "python" in os.path.basename(executable or "").lower()
 
 
 class _Desk:
