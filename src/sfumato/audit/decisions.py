@@ -53,10 +53,10 @@ from sfumato.privacy import ZCDP, CentralMeasure
 
 Kind: TypeAlias = Literal["published", "test", "choice"]
 
+# A selection with more outcomes is tried on some of them only.
 MOST_OUTCOMES = 400
-"""A selection with more outcomes is tried on some of them only."""
+# How far the probabilities of all decisions may be from 1.
 MISSING = 1e-9
-"""How far the probabilities of all decisions may be from 1."""
 
 
 @dataclass(frozen=True)

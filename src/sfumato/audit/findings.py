@@ -43,10 +43,10 @@ from sfumato.random.bits import PublicSeed
 
 # --- power ----------------------------------------------------------------------------------------
 
+# The faults tried: this many times less noise.
 SCALES: Final = (2, 4)
-"""The faults tried: this many times less noise."""
+# A row has power if it detects a mechanism with this many times less noise.
 ENOUGH: Final = 2.5
-"""A row has power if it detects a mechanism with this many times less noise."""
 
 
 def times_spent(claim: CentralMeasure, scale: float) -> float:
@@ -100,8 +100,8 @@ Mapper: TypeAlias = "Callable[[Callable[[int], Finding], list[int]], Iterator[Fi
 Exact: TypeAlias = float | Literal["unbounded", "refused"] | None
 Verdict: TypeAlias = Literal["ok", "no power", "EXCEEDS", "REFUSED"]
 
+# The relative error of the audit's own floating point.
 ROUNDING = 1e-9
-"""The relative error of the audit's own floating point."""
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ from sfumato.basics import Array
 from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy import ApproxDP, CentralMeasure
 
+# Noise is cut off where its probability is below e^-40.
 REACH = 40.0
-"""Noise is cut off where its probability is below e^-40."""
 MOST_EPSILON = 64.0
 
 

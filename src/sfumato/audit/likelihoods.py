@@ -50,14 +50,14 @@ from sfumato.basics import root
 from sfumato.mechanisms import Law
 from sfumato.privacy import ZCDP, CentralMeasure
 
+# Noise so large that clipping or a comparison with the data would show.
 FAR = 1000
-"""Noise so large that clipping or a comparison with the data would show."""
+# How many numbers of an output ``check_additive`` moves.
 CHECKED = 8
-"""How many numbers of an output ``check_additive`` moves."""
+# Tried where the first draw decides how many others there are.
 FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 40, 100)
-"""Tried where the first draw decides how many others there are."""
+# How closely a least epsilon is enclosed, as a share of it.
 CLOSE = 1e-15
-"""How closely a least epsilon is enclosed, as a share of it."""
 ALPHAS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
 
 

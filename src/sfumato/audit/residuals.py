@@ -62,20 +62,20 @@ from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure
 
 # --- residuals ------------------------------------------------------------------------------------
 
+# How often each draw enters each number of a group.
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
-"""How often each draw enters each number of a group."""
 
+# Draws in one group.
 MOST_DRAWS = 4
-"""Draws in one group."""
 
+# Draws of one group that are enumerated.
 MOST_SCRIPTS = 2**19
-"""Draws of one group that are enumerated."""
 
+# Single draws are enumerated as far as their probability is about exp(-60).
 FAR_OUT = 60
-"""Single draws are enumerated as far as their probability is about exp(-60)."""
 
+# The largest order of a divergence: larger ones are about outputs farther out.
 MOST_ORDER = 4.0
-"""The largest order of a divergence: larger ones are about outputs farther out."""
 
 
 def residual_loss(
@@ -248,8 +248,8 @@ def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[tuple[int, ...], floa
 
 # --- noise with a bound ---------------------------------------------------------------------------
 
+# Of sums of probabilities in doubles, as a share of delta.
 ROUNDING = 1e-9
-"""Of sums of probabilities in doubles, as a share of delta."""
 
 
 def bounded_loss(

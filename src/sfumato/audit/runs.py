@@ -77,11 +77,10 @@ def masses(law: CountLaw, values: Array) -> Array:
     return np.exp(log_weight(law)(values) - _log_normaliser(law))
 
 
+# A sigma^2 from which on a discrete Gaussian equals the continuous one to the last bit.
+#
+# They differ by terms of exp(-2 pi^2 sigma^2), which underflow.
 SMOOTH = 10**8
-"""A sigma^2 from which on a discrete Gaussian equals the continuous one to the last bit.
-
-They differ by terms of exp(-2 pi^2 sigma^2), which underflow.
-"""
 
 
 @lru_cache(maxsize=4096)

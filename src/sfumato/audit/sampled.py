@@ -30,8 +30,8 @@ CONFIDENCE = 0.999
 MOST_BINS = 24
 RUNS_PER_BIN = 200
 THRESHOLDS = 64
+# Quantiles at which rare outputs are told apart, too: one of them may give a person away.
 TAILS = (0.001, 0.002, 0.005, 0.01)
-"""Quantiles at which rare outputs are told apart, too: one of them may give a person away."""
 ALPHAS = np.geomspace(1.05, 64, 24)
 
 Gain: TypeAlias = Callable[[Array, Array], Array]

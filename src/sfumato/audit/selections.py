@@ -47,21 +47,20 @@ from sfumato.questions.quantiles.methods import AxisMethod
 from sfumato.questions.quantiles.ranks import GapNoise, counted_gaps, rows_between
 from sfumato.random.bits import Bits
 
+# A noisy number this far from the truth has the largest ratio of Laplace probabilities.
 FAR = 1000
-"""A noisy number this far from the truth has the largest ratio of Laplace probabilities."""
+# Outcomes for the noisy number of rows: where its own ratio is largest, and about the truth.
 NOISY_TOTALS = (-FAR, 0, 16, 18, 32, FAR)
-"""Outcomes for the noisy number of rows: where its own ratio is largest, and about the truth."""
+# From rows to ln P of every outcome, in an order that is the same for all rows.
 LawOf: TypeAlias = Callable[[Rows], Array]
-"""From rows to ln P of every outcome, in an order that is the same for all rows."""
+# The number of sub-cells of a cell.
+#
+# It is small so that all edges within a cell can be enumerated. The proof holds for any number.
 SUBCELLS = 4
-"""The number of sub-cells of a cell.
-
-It is small so that all edges within a cell can be enumerated. The proof holds for any number.
-"""
 
 
+# How far the probabilities of all outcomes may be from 1.
 MISSING = 1e-9
-"""How far the probabilities of all outcomes may be from 1."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from sfumato.charts.scales import CONFIDENCE, Table
 from sfumato.domain import LabelAxis, Lattice
 from sfumato.questions.tables.release import TablesRelease
 
+# Of each of several panels, in pixels.
 HEIGHT = 320
-"""Of each of several panels, in pixels."""
 
 
 @style.of_release

@@ -37,8 +37,8 @@ MARGIN = 0.02  # by which coastlines are drawn beyond a map's edge, so that no c
 PER_DEGREE = 100.0
 FINEST = 0.02  # degrees: the tolerance of the points of rank 0; each further rank has twice as much
 
+# Left, right, bottom and top.
 Extent: TypeAlias = "tuple[float, float, float, float]"
-"""Left, right, bottom and top."""
 
 
 # --- which axes they are --------------------------------------------------------------------------

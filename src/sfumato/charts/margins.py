@@ -12,13 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
+# Inches around everything.
 PAD = 0.04
-"""Inches around everything."""
+# Inches left of the panel, below, right of it and above, in most pictures.
+#
+# Margins are measured where the panel has about its final size, and so its final numbers.
 USUAL = (0.6, 0.45, 0.1, 0.5)
-"""Inches left of the panel, below, right of it and above, in most pictures.
-
-Margins are measured where the panel has about its final size, and so its final numbers.
-"""
 
 
 class Margins(ConstrainedLayoutEngine):

@@ -171,8 +171,8 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
 
 
 LONGEST_AT_A_GLANCE = 24
+# The look of what is not known.
 HATCHED = {"facecolor": UNKNOWN, "edgecolor": UNKNOWN_HATCH, "hatch": "////", "linewidth": 0}
-"""The look of what is not known."""
 
 
 def at_a_glance(plot: Callable[[Axes], Axes], width: int, height: int, *, is_map: bool) -> Figure:
@@ -204,8 +204,8 @@ def figure_of(ax: Axes) -> Figure:
     return fig
 
 
+# Pixels of a line of the note above a picture.
 NOTE_LINE = 13
-"""Pixels of a line of the note above a picture."""
 
 
 def room_for(note: str, ax: Axes | None) -> int:
@@ -403,8 +403,8 @@ def band_keys(single: str, every: str, names: Sequence[str] = ()) -> list[Artist
 
 
 CUT = {"markersize": 5, "markerfacecolor": PAPER, "markeredgewidth": 0.9}
+# How many marks a line has.
 MOST_CUT_MARKS = 12
-"""How many marks a line has."""
 
 
 def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^") -> None:
@@ -463,9 +463,9 @@ def steps(
     ax.stairs(values, edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
 
 
+# Of a line of a note, and on a phone.
 LETTERS = 88
 LETTERS_NARROW = 44
-"""Of a line of a note, and on a phone."""
 
 
 def _wrapped(note: str, columns: int) -> str:

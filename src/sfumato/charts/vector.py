@@ -47,6 +47,7 @@ POINTS = 72  # per inch: coordinates of SVG are points
 WIDE = 720
 NARROW = 360
 
+# The colours that a page may redraw in the dark, and what their properties are called in CSS.
 COLOURS = dict(
     zip(
         (PAPER, INK, MUTED, RULE, FILL, UNKNOWN, UNKNOWN_HATCH, *SERIES),
@@ -54,7 +55,6 @@ COLOURS = dict(
         strict=True,
     )
 )
-"""The colours that a page may redraw in the dark, and what their properties are called in CSS."""
 
 _HOUSE: dict[RcKeyType, object] = {
     "axes.axisbelow": True,

@@ -27,11 +27,11 @@ from sfumato.answers import Panels, Release, stored_releases
 from sfumato.basics import thread_limit, to_bytes
 from sfumato.charts import style
 
+# With fewer, no process is worth its start.
 LEAST_ORDERS = 20
-"""With fewer, no process is worth its start."""
 
+# One for a page, and the same for a phone: SVG.
 Pictures: TypeAlias = tuple[str, ...]
-"""One for a page, and the same for a phone: SVG."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -56,8 +56,8 @@ class Order(msgspec.Struct, frozen=True):
         return pictures(self.release.plot, self.title, self.description, self.name)
 
 
+# The fields of an order; the release is JSON.
 _Line: TypeAlias = tuple[msgspec.Raw, str, str, str]
-"""The fields of an order; the release is JSON."""
 
 
 def pictures(plot: Callable[[], Panels], title: str, description: str, name: str) -> Pictures:

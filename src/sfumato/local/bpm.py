@@ -150,10 +150,9 @@ def _certainly_beyond(point: Floats, words: list[int], radius: Fraction, bits: B
 Method = Literal["mixture", "two-stage"]
 
 LARGEST_LOSS = 10**12
+# More reports than there are people: where a centroid within 0.1 would take more, a report is
+# refused.
 MOST_REPORTS = 10**10
-"""More reports than there are people: where a centroid within 0.1 would take more, a report is
-refused.
-"""
 
 
 @explained_methods

@@ -55,23 +55,22 @@ from sfumato.random.normal import ERROR, Trace, fill
 
 Cells = NDArray[np.int64]
 
+# The direction of one report, up to its length, to any precision.
 ExactDirection: TypeAlias = Callable[[Level], list[Decimal]]
-"""The direction of one report, up to its length, to any precision."""
 
+# How many coordinates are worked on at once.
+#
+# Steps between them work on fewer, which stay in the processor's cache.
 CHUNK = 2**18
-"""How many coordinates are worked on at once.
-
-Steps between them work on fewer, which stay in the processor's cache.
-"""
 
 _PIECE = 2**15
 _RUN = 512
 _ROUNDING = 2.0**-53
+# Twice the error of a point of the circle.
 _CIRCLE_ERROR = 2.0**-49
-"""Twice the error of a point of the circle."""
 
+# Twice the 2^-33 cells by which every coordinate errs.
 _LEAST_MARGIN = 2.0**-32
-"""Twice the 2^-33 cells by which every coordinate errs."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
+# If a single centre would be off by this part of the cube's side, reports say next to nothing.
 BLIND = 0.25
-"""If a single centre would be off by this part of the cube's side, reports say next to nothing."""
 
 
 @explained_methods

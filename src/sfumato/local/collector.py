@@ -27,8 +27,8 @@ from sfumato.privacy import Guarantee
 
 METADATA = b"sfumato.mechanism"
 LONGEST_ID = 64
+# Bytes: a report in 10^5 dimensions takes less.
 LONGEST_LINE = 2**22
-"""Bytes: a report in 10^5 dimensions takes less."""
 
 
 class Collector:

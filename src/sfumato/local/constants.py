@@ -62,8 +62,8 @@ def pi(digits: int = DIGITS) -> Decimal:
         return Decimal(total) / unit
 
 
+# How far above its limit the variance may lie for the L that is chosen.
 AUTO_LOSS = 1.05
-"""How far above its limit the variance may lie for the L that is chosen."""
 
 _NEGLIGIBLE = Decimal(10) ** -(DIGITS + 5)
 

@@ -71,28 +71,26 @@ from sfumato.local.posterior import Posterior, sample
 
 # --- little signal --------------------------------------------------------------------------------
 
+# Nats beyond even points, at first and for each parameter, that no noise reaches: twice the log of
+# a likelihood ratio has a mean of one for each parameter.
 PLAIN = 20.0
 PLAIN_FOR_EACH = 3.0
-"""Nats beyond even points, at first and for each parameter, that no noise reaches: twice the log
-of a likelihood ratio has a mean of one for each parameter.
-"""
 
+# Reports of a first look.
 QUICK = 20_000
-"""Reports of a first look."""
 
+# Nats of evidence from which on maximum likelihood is as good as the posterior.
 DECISIVE = 30.0
-"""Nats of evidence from which on maximum likelihood is as good as the posterior."""
 
+# How many times smaller than that of even centres the expected sum of squares must be.
+#
+# Of centres fitted to noise the posterior promises more than it keeps: it knows the mean of all
+# points long before it knows any cluster.
 PROMISE = 1.5
-"""How many times smaller than that of even centres the expected sum of squares must be.
 
-Of centres fitted to noise the posterior promises more than it keeps: it knows the mean of all
-points long before it knows any cluster.
-"""
-
+# From so many nats of evidence on, a smaller promise is enough.
 STRUCTURE = 10.0
 PROMISE_WITH_STRUCTURE = 1.25
-"""From so many nats of evidence on, a smaller promise is enough."""
 
 EVEN_POINTS = 2**12
 
@@ -147,11 +145,11 @@ def spread_evenly(k: int, d: int) -> Floats:
 
 # --- clusters that are not normal -----------------------------------------------------------------
 
+# Of a cut.
 CLASSES = 8
-"""Of a cut."""
 
+# Reports in a class, at least.
 FEWEST = 20
-"""Reports in a class, at least."""
 
 SIMULATED = 200_000
 RARE = 1e-3
@@ -246,46 +244,42 @@ def split(clusters: Clusters) -> Floats:
 
 # --- the decoder ----------------------------------------------------------------------------------
 
+# Points that are drawn from the laws.
 SYNTHETIC = 24_000
-"""Points that are drawn from the laws."""
 
+# Laws that are drawn for errors.
 REPEATS = 48
-"""Laws that are drawn for errors."""
 
 RESTARTS = 6
+# Parts of the drawn points whose spread shows their own error.
 BATCHES = 8
-"""Parts of the drawn points whose spread shows their own error."""
 
+# Degrees of freedom of a standard error.
+#
+# It is made of 48 laws, of which a median distance uses 37% (its efficiency for normal errors).
 FREEDOM = 17
-"""Degrees of freedom of a standard error.
 
-It is made of 48 laws, of which a median distance uses 37% (its efficiency for normal errors).
-"""
-
+# Of the parameters' standard errors: their normal approximation is too wide where reports say
+# little.
 DOUBT = 0.5
-"""Of the parameters' standard errors: their normal approximation is too wide where reports say
-little.
-"""
 
+# Standard deviations of the noise: no honest report lies farther from the cube, and a false one
+# must not count for more.
 FAR = 40
-"""Standard deviations of the noise: no honest report lies farther from the cube, and a false one
-must not count for more.
-"""
 
+# Nats: how much less likely it is beforehand that points are exactly k normal clusters than that
+# they are not.
 EXACTLY = 10.0
-"""Nats: how much less likely it is beforehand that points are exactly k normal clusters than that
-they are not.
-"""
 
+# Both evidences are approximate: a difference of this many nats multiplies the odds by e.
 NATS = 5.0
-"""Both evidences are approximate: a difference of this many nats multiplies the odds by e."""
 
+# Cells in the noise's standard deviation, in the cube and out of it.
 FINE = 8
 COARSE = 3
-"""Cells in the noise's standard deviation, in the cube and out of it."""
 
+# The lattice of densities sees no finer.
 FINEST = 1 / 64
-"""The lattice of densities sees no finer."""
 
 _MOST_LOG_ODDS = 50.0
 

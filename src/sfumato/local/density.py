@@ -24,36 +24,36 @@ from sfumato.basics import Array
 from sfumato.local.constants import Floats
 from sfumato.local.normal_clusters import NoiseLaw
 
+# Of the process: how far and how high its hills are.
 LENGTHS = (0.4, 0.15, 0.05)
 HEIGHTS = (1.0, 2.5, 6.0)
-"""Of the process: how far and how high its hills are."""
 
+# The height below which the process counts as none.
 FLAT = 0.3
-"""The height below which the process counts as none."""
 
+# Heights are thought to be log-normal about the usual one, with this standard deviation.
 USUAL_HEIGHT = 1.0
 HEIGHT_FACTOR = 0.7
-"""Heights are thought to be log-normal about the usual one, with this standard deviation."""
 
 SMOOTHNESS = 2.0
+# Standard deviations of the quadratic's coefficients, on the cube and on the box.
 BROAD = 30.0
 NARROW = 10.0
-"""Standard deviations of the quadratic's coefficients, on the cube and on the box."""
 
+# The box: so many standard deviations to each side, and its least side.
 BOX_DEVIATIONS = 4.0
 LEAST_BOX = 0.1
-"""The box: so many standard deviations to each side, and its least side."""
 
+# Cosines on each axis, by dimension.
 FEWEST_COSINES = 4
 MOST_COSINES = {1: 40, 2: 14}
-"""Cosines on each axis, by dimension."""
 
 NEWTON_STEPS = 15
+# Nats of gain below which Newton's steps end.
 RESTED = 0.05
-"""Nats of gain below which Newton's steps end."""
 
+# Keeps the logarithm of a report that no point explains, in single precision too.
 _NEVER = 1e-30
-"""Keeps the logarithm of a report that no point explains, in single precision too."""
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,8 @@ from sfumato.local.reals import Level, Normal, Uniform, normal_at
 from sfumato.random.bits import Bits, Words
 from sfumato.random.normal import Trace, fill, unit
 
+# The real numbers that a distance is made of: its uniforms, then its normal, by gamma.
 Reals: TypeAlias = list[Uniform | Normal]
-"""The real numbers that a distance is made of: its uniforms, then its normal, by gamma."""
 
 # Uniforms below these are doubtful: their logarithms err by too much.
 _POWER_LEAST_UNIFORM = 2.0**-20

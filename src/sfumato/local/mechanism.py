@@ -33,11 +33,11 @@ from sfumato.random.bits import Bits, current
 
 LARGEST_DIMENSION = 10**5
 _KEPT_BLOCK = 2**21
+# Drawing a distance takes about as much memory and time as six coordinates.
 _RADIUS_COST = 6
-"""Drawing a distance takes about as much memory and time as six coordinates."""
 
+# How many cells of the lattice span a mechanism's typical report, on each axis.
 RESOLUTION = 2**16
-"""How many cells of the lattice span a mechanism's typical report, on each axis."""
 
 SLACK = (
     "none: reports lie on a public lattice, and a float that comes too near to the border of a "
@@ -53,8 +53,8 @@ ASSUMPTIONS = (
 )
 UNIT = Unit(neighbours="replace")
 
+# Writes the cells of reports of some points: both of shape (n, d), cells as whole numbers.
 Draw: TypeAlias = Callable[[Floats, Floats], object]
-"""Writes the cells of reports of some points: both of shape (n, d), cells as whole numbers."""
 
 
 class Mechanism(Protocol):
@@ -231,10 +231,9 @@ def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
 
 # --- multivariate Laplace noise -------------------------------------------------------------------
 
+# Cells that are read from others lie within this of 0; a report beyond it has no chance of
+# happening.
 FARTHEST = 2**40
-"""Cells that are read from others lie within this of 0; a report beyond it has no chance of
-happening.
-"""
 
 
 @explained_methods

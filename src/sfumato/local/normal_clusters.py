@@ -40,8 +40,8 @@ from sfumato.local.mechanism import Mechanism
 _GRID = 240
 _SCALES = 12
 _LEAST_SHARE = 1e-4
+# How heavily the fit weighs that shares add up to 1.
 _SUM_WEIGHT = 10.0
-"""How heavily the fit weighs that shares add up to 1."""
 
 
 @dataclass(frozen=True)
@@ -286,23 +286,23 @@ def _scores(points: Floats, clusters: Clusters, parts: _Parts) -> Floats:
 
 # --- the fit --------------------------------------------------------------------------------------
 
+# Reports for trying starts.
 FEW = 4_000
-"""Reports for trying starts."""
 
+# Reports for the best of the starts.
 SOME = 24_000
-"""Reports for the best of the starts."""
 
 STARTS = 6
+# Starts with twice as many clusters.
 FINER_STARTS = 4
-"""Starts with twice as many clusters."""
 
+# Starts that are followed further.
 GOOD_STARTS = 3
-"""Starts that are followed further."""
 
 SCORING_STEPS = 3
+# Limits of a cluster's variance, per axis.
 WIDEST = 0.15
 NARROWEST = 1e-5
-"""Limits of a cluster's variance, per axis."""
 
 
 @dataclass(frozen=True)

@@ -25,37 +25,36 @@ from sfumato.local.normal_clusters import Clusters, NoiseLaw, even_density
 
 MOST_CHAINS = 64
 FEWEST_CHAINS = 8
+# Numbers that all chains keep, about: one for each chain, cluster and report.
 CHAIN_MEMORY = 400_000
-"""Numbers that all chains keep, about: one for each chain, cluster and report."""
 
+# If more of them still say little, so many say hardly less.
 MOST_REPORTS = 10_000
-"""If more of them still say little, so many say hardly less."""
 
+# Sweeps over all clusters: in which the chains are warmed; in which laws are drawn; between two
+# draws that are kept.
 WARMING = 100
 DRAWING = 80
 KEEPING = 4
-"""Sweeps over all clusters: in which the chains are warmed; in which laws are drawn; between two
-draws that are kept.
-"""
 
+# How often a cluster is drawn from the prior anew.
 FRESH = 0.3
-"""How often a cluster is drawn from the prior anew."""
 
+# The variances that a cluster may have, per axis.
 VARIANCES = np.geomspace(1e-4, 0.06, 6)
-"""The variances that a cluster may have, per axis."""
 
+# Variances are thought to be log-normal about the usual one, as in ``normal_clusters``.
 USUAL_VARIANCE = 0.01
 VARIANCE_FACTOR = 1.0
-"""Variances are thought to be log-normal about the usual one, as in ``normal_clusters``."""
 
+# Standard deviation of log weights beforehand.
 WEIGHT_SPREAD = 1.0
-"""Standard deviation of log weights beforehand."""
 
 _TABLE = 4096
 
 
+# Draws of which points are made: many, because each may be far from the others.
 LAWS = 480
-"""Draws of which points are made: many, because each may be far from the others."""
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ from sfumato.random.normal import FAR, PLACE_BITS, SLOTS, Trace, tables
 
 # --- real numbers ---------------------------------------------------------------------------------
 
+# Bits known at first: above the 80 that the proof needs.
 FIRST_LEVEL = 96
-"""Bits known at first: above the 80 that the proof needs."""
 
+# log10 2, rounded up; twelve digits more are the spare 30 bits and some.
 _DIGITS_PER_BIT = 0.302
-"""log10 2, rounded up; twelve digits more are the spare 30 bits and some."""
 
 T = TypeVar("T")
 

@@ -38,8 +38,8 @@ BATCH = 1_000_000
 # The most records in windows whose variance is computed a second time, record by record.
 MOST_REVISITED = 1_000_000
 
+# A linear combination of order statistics: the weight of each rank.
 Coefficients: TypeAlias = dict[int, float]
-"""A linear combination of order statistics: the weight of each rank."""
 
 
 @explained

@@ -39,8 +39,8 @@ class Frame(Protocol):
     def __getitem__(self, name: str, /) -> ArrayLike: ...
 
 
+# An argument for all columns, or one for each by name.
 ByColumn: TypeAlias = V | Mapping[str, V]
-"""An argument for all columns, or one for each by name."""
 Universe: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Frame
 ROUNDING = 64 * np.finfo(float).eps
 # A number of worlds that is more than anything here lists or counts one by one.

@@ -75,22 +75,22 @@ LOW = (5.0,)
 NEXT = (12.0,)
 LATE = (2.0**13 - 20,)
 LAST = (2.0**13 - 9,)
+# Between NEXT and LATE lie nearly all edges: a selection loses most where one group is wide.
 ON_WIDE: Rows = (LOW, NEXT, LAST)
-"""Between NEXT and LATE lie nearly all edges: a selection loses most where one group is wide."""
 BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
 BIN_ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
+# As multiples of the records of a bin, numbers of rows that make two bins or three.
 NOISY_ROWS = (-4, 2, 3)
-"""As multiples of the records of a bin, numbers of rows that make two bins or three."""
 FEW = Domain(x=Interval(0, 12, step=1))
 ON_FEW: Rows = ((0.0,), (1.0,), (11.0,))
+# More cells than the fan-out of a tree of counts.
 TWO_LEVELS = Domain(x=Interval(0, 20, step=1))
-"""More cells than the fan-out of a tree of counts."""
+# Rows beside which quantiles are far from the ends.
 ON_LINE_ALONE: Rows = (*3 * ((0.5,),), *5 * ((1.5,),), *3 * ((2.5,),))
-"""Rows beside which quantiles are far from the ends."""
 
 
+# An axis, rows on it, and the cells whose edges are the outcomes; none: all cells.
 AxisTried: TypeAlias = tuple[Domain, Rows, tuple[int, ...]]
-"""An axis, rows on it, and the cells whose edges are the outcomes; none: all cells."""
 LONG_AXIS: AxisTried = (WIDE, ON_WIDE, BETWEEN)
 SHORT_AXIS: AxisTried = (LINE, ON_LINE, ())
 
@@ -195,16 +195,16 @@ def _selecting(
 
 # --- more examples --------------------------------------------------------------------------------
 
+# Those of the examples, each of which is about one or two of them.
 AXES = {
     "k": Keys(),
     "x": LINE["x"],
     "y": Interval(0, 8, step=1),
     "z": Interval(0, 50, step=1),
 }
-"""Those of the examples, each of which is about one or two of them."""
 DOMAINS = (("x",), ("y",), ("z",), ("k",), *combinations(AXES, 2))
+# Of three rows: inside a cell, on an edge between two cells, and at the closed upper end.
 VALUES = {"k": (0.0, 1.0, 1.0), "x": (0.25, 1.0, 3.0), "y": (0.0, 8.0, 8.0), "z": (0.5, 9.5, 50.0)}
-"""Of three rows: inside a cell, on an edge between two cells, and at the closed upper end."""
 TWO_BY_TWO = {"x": [0, 1, 3], "y": [0, 4, 8]}
 
 MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
@@ -233,8 +233,8 @@ MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
 
 # --- subjects -------------------------------------------------------------------------------------
 
+# One row of a person, added or removed, or two, replaced; for epsilon and for rho.
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
-"""One row of a person, added or removed, or two, replaced; for epsilon and for rho."""
 DELTA = ApproxDP("1", "0.01")
 AT_DELTA = tuple((unit, DELTA) for unit in (UNITS[0], UNITS[3]))
 PERSONS = tuple(
@@ -245,21 +245,21 @@ WITHIN_LIMITS = tuple(
     for (rows, limits), relation, cost in product(LIMITS, RELATIONS, COSTS)
 )
 ONE_ROW_EACH = Unit(3, "add-remove", PERSON, Limits(rows_per_cell=1))
+# Whose keys are also selected as an engine does it, in small parts.
 IN_PARTS = (
     (Histogram("k"), UNITS[0]),
     (Histogram("k", selection="threshold"), UNITS[3]),
 )
-"""Whose keys are also selected as an engine does it, in small parts."""
+# A norm for rows added or removed, a limit by cell for rows replaced; for rho.
 FEW_LIMITS = (WITHIN_LIMITS[1], WITHIN_LIMITS[7])
-"""A norm for rows added or removed, a limit by cell for rows replaced; for rho."""
+# A cost at which two rows in a cell lie within what can be enumerated of the noise.
 SHARP = ZCDP("2")
-"""A cost at which two rows in a cell lie within what can be enumerated of the noise."""
 AT_SHARP = tuple((unit, SHARP) for unit, cost in WITHIN_LIMITS[:4] if cost in COSTS[1:])
 
+# Options that a title names.
 IN_TITLE = ("axes", "value", "by", "per", "of", "count", "tables", "n_clusters")
-"""Options that a title names."""
+# Questions whose tests and cuts depend on the data, and show.
 DECIDING = (MedianPartitioner, MultiQuantilePartitioner, PrivTreePartitioner)
-"""Questions whose tests and cuts depend on the data, and show."""
 ENDS = ON_LINE[::2]
 APART: Rows = ((0.5,), (2.5,))
 

@@ -25,28 +25,27 @@ from sfumato.publishing.counting import ReleaseCounts
 from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits
 
+# By which the rows of a person are chosen.
 KEY = bytes(32)
-"""By which the rows of a person are chosen."""
+# More rows of a person than any table here has.
 MANY_ROWS = 10**6
-"""More rows of a person than any table here has."""
 PERSON = "who"
+# Rows of a person in all, and limits by cell.
 LIMITS = (
     (4, Limits(norm_per_person=2)),
     (2, Limits(rows_per_cell=1)),
     (4, Limits(rows_per_cell=2, cells_per_person=2)),
 )
-"""Rows of a person in all, and limits by cell."""
 
+# How many rows people have in each group along y, as many as limits allow, and more.
+#
+# The first ones have the largest L2 norm in one group, the others the largest L1 norm in several.
 ROWS_IN_GROUPS = ((3,), (0, 0, 0, 0, 3), (1, 1, 1, 1), (0, 0, 0, 0, 1, 1, 1, 1), (2, 1), (2, 2, 1))
-"""How many rows people have in each group along y, as many as limits allow, and more.
-
-The first ones have the largest L2 norm in one group, the others the largest L1 norm in several.
-"""
+# Persons with so many rows of one value in each group.
 IN_GROUPS: tuple[Rows, ...] = tuple(
     tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n))
     for counts, x in product(ROWS_IN_GROUPS, (0.0, 3.0))
 )
-"""Persons with so many rows of one value in each group."""
 IN_FEW_GROUPS: tuple[Rows, ...] = (
     ((0, 0), (3, 1), (0, 1)),
     ((0, 0), (0, 0), (3, 8), (3, 8)),
@@ -112,8 +111,8 @@ def of_people(
 
 
 NAMES = range(4)
+# Rows with which a key is nearly always shown.
 MANY = 20
-"""Rows with which a key is nearly always shown."""
 
 
 def near_threshold(question: Histogram, unit: Unit, cost: ApproxDP) -> list[Pair]:

@@ -13,8 +13,8 @@ from sfumato.domain import Domain, Interval
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Neighbours, PureDP, Unit
 
 LINE = Domain(x=Interval(0, 3, step=1))
+# A value inside a cell, one on an edge between two cells, and the closed upper end.
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))
-"""A value inside a cell, one on an edge between two cells, and the closed upper end."""
 PURE = PureDP("1")
 CONCENTRATED = ZCDP("0.5")
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
