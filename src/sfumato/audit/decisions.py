@@ -145,7 +145,6 @@ class _Compared:
 
 
 def _divergence(ways: Sequence[_Compared], alpha: float) -> float:
-    """Return the Renyi divergence of all outputs."""
     return log_sum(np.array([way.term(alpha) for way in ways])) / (alpha - 1)
 
 
@@ -166,11 +165,18 @@ class _Enumeration:
         rows, other = pair
         compared = []
         for way in self._ways(rows, start):
-            target, _ = self.run(rows, way.script)
+            target, noise = self.run(rows, way.script)
             script = solved(self.run, other, way.script, way.indices("published"), target)
             if script is None:
                 return None
-            compared.append(self._compare(pair, way, script))
+            draws = []
+            for i in way.indices("published"):
+                law = noise.laws[i]
+                assert isinstance(law, DiscreteLaplace | DiscreteGaussian)
+                draws.append((law, way.script[i], script[i]))
+            log_one = self._log_decisions(rows, way, way.script)
+            log_other = self._log_decisions(other, way, script)
+            compared.append(_Compared(log_one, log_other, draws))
         self._check([way.log_one for way in compared])
         self._check([way.log_other for way in compared])
         return compared
@@ -229,28 +235,9 @@ class _Enumeration:
         output, _ = self.run(rows, values)
         moved, _ = self.run(rows, with_draw(values, index, values[index] + FAR))
         before = output.numbers[:number]
-        return (
-            moved.numbers[: number + 1]
-            == (
-                *before,
-                *(x + FAR for x in output.numbers[number : number + 1]),
-            )
-            and len(moved.numbers) > number
-        )
-
-    def _compare(self, pair: Pair, way: _Way, script: Draws) -> _Compared:
-        rows, other = pair
-        _, noise = self.run(rows, way.script)
-        draws = []
-        for i in way.indices("published"):
-            law = noise.laws[i]
-            assert isinstance(law, DiscreteLaplace | DiscreteGaussian)
-            draws.append((law, way.script[i], script[i]))
-        return _Compared(
-            self._log_decisions(rows, way, way.script),
-            self._log_decisions(other, way, script),
-            draws,
-        )
+        after = (x + FAR for x in output.numbers[number : number + 1])
+        are_moved = moved.numbers[: number + 1] == (*before, *after)
+        return are_moved and len(moved.numbers) > number
 
     def _log_decisions(self, rows: Rows, way: _Way, script: Draws) -> float:
         """Return ln of the probability that these rows decide so, given the published numbers."""
@@ -271,12 +258,10 @@ class _Enumeration:
         if is_same(-answer):
             # Whatever was drawn, nothing of it shows.
             return 0.0
-        same = abs(answer)
-        different = -same
         sign = 1 if answer > 0 else -1
-        same = least_whole(lambda size: is_same(sign * size), different, same)
+        least = least_whole(lambda size: is_same(sign * size), -abs(answer), abs(answer))
         # Both laws are symmetric: P(Z <= -k) = P(Z >= k).
-        return log_at_least(law, same)
+        return log_at_least(law, least)
 
 
 def _reach(law: object) -> int:

@@ -168,7 +168,6 @@ class _Runner:
         return name, dict(outputs)
 
     def _of_key(self, rows: Rows, script: Draws, name: int) -> _Output:
-        """Return what is published of one key under a script."""
         numbers, noise = self.run(rows, script)
         part = slice(name * self.width + 1, (name + 1) * self.width)
         if not numbers[part.start - 1]:

@@ -220,7 +220,6 @@ def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 @lru_cache(maxsize=4096)
 def _divergence(law: Law, matrix: Matrix, shift: tuple[int, ...], alpha: float) -> float:
-    """Return the Renyi divergence of a group of numbers, moved by a shift."""
     logs, reach = _log_masses(law, matrix)
     half = reach // 2
     terms = [
@@ -272,10 +271,12 @@ def bounded_loss(
 
 
 def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
-    """Return the least epsilon for one data set against its neighbour."""
     rows, other = pair
     output, drawn = run_script(mechanism, rows, ())
-    law = _law(drawn)
+    laws = set(drawn.laws)
+    law = laws.pop() if len(laws) == 1 else None
+    if not isinstance(law, TruncatedLaplace):
+        raise NotAdditive("the draws do not all have one law of noise with a bound")
     reached = mechanism(other, Scripted())
     if len(reached.numbers) != len(output.numbers):
         return math.inf
@@ -284,15 +285,6 @@ def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
     if mechanism(other, Scripted(script)).everything != output.everything:
         return math.inf
     return epsilon_at(law, [abs(shift) for shift in script if shift], delta)
-
-
-def _law(drawn: Scripted) -> TruncatedLaplace:
-    """Return the one law of all draws."""
-    laws = set(drawn.laws)
-    law = laws.pop() if len(laws) == 1 else None
-    if not isinstance(law, TruncatedLaplace):
-        raise NotAdditive("the draws do not all have one law of noise with a bound")
-    return law
 
 
 def epsilon_at(law: TruncatedLaplace, shifts: Sequence[int], delta: float) -> float:
@@ -313,9 +305,8 @@ def epsilon_at(law: TruncatedLaplace, shifts: Sequence[int], delta: float) -> fl
     """
     scale = float(law.scale)
     x = np.arange(-law.bound, law.bound + 1)
-    mass = masses(law, x)
     # In steps of 1 / scale: the quotient is q^(|x| - |x - shift|) where both are possible.
-    steps = [_steps(x, mass, shift) for shift in shifts]
+    steps = [_steps(x, masses(law, x), shift) for shift in shifts]
     shared: Array = reduce(np.convolve, steps, np.ones(1))
     most = sum(shifts)
     losses = np.arange(-most, most + 1) / scale

@@ -444,7 +444,6 @@ def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
 
 
 def _bags(universe: Rows, most: int) -> list[Rows]:
-    """Return all multisets of at most ``most`` rows."""
     sizes = range(most + 1)
     return [rows for size in sizes for rows in combinations_with_replacement(universe, size)]
 

@@ -181,7 +181,6 @@ def _hits(scores: Array, thresholds: Array) -> Array:
 
 
 def _best(here: Array, there: Array, gain: Gain, alpha: float) -> tuple[float, float]:
-    """Return the largest gain on the runs that choose, and the threshold that has it."""
     thresholds = _levels(np.concatenate([here, there]), THRESHOLDS)
     promised = gain(*_bounds(here, there, thresholds, alpha))
     best = int(np.argmax(promised))

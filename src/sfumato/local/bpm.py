@@ -364,15 +364,14 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         self._feasible()
         bits = current()
         ball = _sampler(self, self.dimension, 0)
+        within = self._constants.ball_probability
 
-        def draw_mixture(part: Floats, target: Floats) -> None:
-            self._mixture(part, target, bits)
+        def draw(part: Floats, target: Floats) -> None:
+            if method == "mixture":
+                self._mixture(part, target, bits)
+            else:
+                target[:] = two_stage_cells(ball, within, self.L, part, bits)
 
-        def draw_two_stage(part: Floats, target: Floats) -> None:
-            p = self._constants.ball_probability
-            target[:] = two_stage_cells(ball, p, self.L, part, bits)
-
-        draw = draw_two_stage if method == "two-stage" else draw_mixture
         return reports_of(self, points, draw)
 
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:

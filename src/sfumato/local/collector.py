@@ -149,20 +149,17 @@ class Collector:
     def points(self) -> Floats:
         """The reports as points: float64 of shape (n, d)."""
         if self.mechanism is None or not self._cells:
-            raise self._nothing()
-        return self.mechanism.place(np.array(self._cells, dtype=np.int64))
-
-    def _nothing(self) -> UsageError:
-        if not self.refused:
-            return UsageError(
-                "decoding no reports", "none has been collected", "Read a file of reports first"
+            if not self.refused:
+                raise UsageError(
+                    "decoding no reports", "none has been collected", "Read a file of reports first"
+                )
+            raise UsageError(
+                "decoding no reports",
+                f"all {self.refused:,} that were read were left out: "
+                "they are not readable, or to another mechanism than the one named",
+                "Name epsilon, reach and axes as the devices have them",
             )
-        return UsageError(
-            "decoding no reports",
-            f"all {self.refused:,} that were read were left out: "
-            "they are not readable, or to another mechanism than the one named",
-            "Name epsilon, reach and axes as the devices have them",
-        )
+        return self.mechanism.place(np.array(self._cells, dtype=np.int64))
 
     def decode(self, n_clusters: int, random_state: int | None = None) -> Decoded:
         """Find clusters in the reports; see ``decoder``.

@@ -173,7 +173,11 @@ def looks_normal(
         there = simulated[nearest_simulated == j] - mean
         if len(here) < CLASSES * FEWEST or len(there) < CLASSES * FEWEST:
             continue
-        for seen, expected in zip(_measured(here), _measured(there), strict=True):
+        # Each coordinate is cut, and the distance.
+        cuts_here, cuts_there = (
+            [*away.T, np.sqrt((away**2).sum(axis=1))] for away in (here, there)
+        )
+        for seen, expected in zip(cuts_here, cuts_there, strict=True):
             least = min(least, _probability(seen, expected))
             cuts += 1
     return least * max(cuts, 1) > RARE
@@ -185,36 +189,27 @@ def _simulated(
     """Reports of points drawn from the clusters, by the exact law of the noise: float64 of shape
     (SIMULATED, d).
     """
+    from scipy.special import gammainc, gammaincinv
+
     d = mechanism.dimension
     uniforms = rng.random(SIMULATED)
     points = drawn(fitted.vector, fitted.k, uniforms, rng.normal(size=(SIMULATED, d)))
     directions = rng.normal(size=points.shape)
     directions /= np.sqrt((directions**2).sum(axis=1, keepdims=True))
-    reports = points + directions * _distances(mechanism, rng)[:, None]
+    k = float(mechanism.epsilon)
+    if isinstance(mechanism, BPM):
+        # A uniform point of a ball whose radius is Gamma(d + 1), truncated to L: see ``local.bpm``.
+        within = gammainc(d + 1, k * float(mechanism.L))
+        radii = gammaincinv(d + 1, within * rng.random(SIMULATED)) / k
+        distances = radii * rng.random(SIMULATED) ** (1 / d)
+    else:
+        distances = rng.gamma(d, 1 / k, SIMULATED)
+    reports = np.asarray(points + directions * distances[:, None])
     silent = rng.random(SIMULATED) < mechanism.background_probability
     if silent.any() and isinstance(mechanism, BPM):
         radius = float(mechanism.L)
         reports[silent] = rng.uniform(-radius, 1 + radius, (int(silent.sum()), d))
     return reports
-
-
-def _distances(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
-    """How far reports with signal lie from their points: float64 ndarray of shape (SIMULATED,)."""
-    from scipy.special import gammainc, gammaincinv
-
-    d = mechanism.dimension
-    k = float(mechanism.epsilon)
-    if not isinstance(mechanism, BPM):
-        return rng.gamma(d, 1 / k, SIMULATED)
-    # A uniform point of a ball whose radius is Gamma(d + 1), truncated to L: see ``local.bpm``.
-    within = gammainc(d + 1, k * float(mechanism.L))
-    radii = gammaincinv(d + 1, within * rng.random(SIMULATED)) / k
-    return np.asarray(radii * rng.random(SIMULATED) ** (1 / d))
-
-
-def _measured(away: Floats) -> list[Floats]:
-    """Return what is cut: each coordinate, and the distance."""
-    return [*away.T, np.sqrt((away**2).sum(axis=1))]
 
 
 def _probability(seen: Floats, expected: Floats) -> float:

@@ -313,7 +313,13 @@ def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | No
 
     ``near`` is a fit of the same functions at other heights, from which it starts.
     """
-    state = _state(lattice, counts, functions, _restarted(functions, near))
+    theta = np.zeros(functions.shape[1])
+    if near is not None:
+        # Nearly the same log density: the other functions are these at other scales.
+        m = len(near.theta)
+        lengths = np.sqrt((functions[:, :m] ** 2).sum(axis=0))
+        theta[:m] = near.theta * np.sqrt((near.functions**2).sum(axis=0)) / lengths
+    state = _state(lattice, counts, functions, theta)
     slope, curve = _curved(lattice, counts, functions, state)
     damping = 1e-3
     for _ in range(NEWTON_STEPS):
@@ -343,18 +349,6 @@ def _newton_step(slope: Floats, curve: Floats, damping: float) -> Floats:
     return np.asarray(cho_solve(factor, slope, check_finite=False))
 
 
-def _restarted(functions: Floats, near: Fit | None) -> Floats:
-    """The theta with nearly the same log density, where the other functions are these at other
-    scales.
-    """
-    theta = np.zeros(functions.shape[1])
-    if near is not None:
-        m = len(near.theta)
-        lengths = np.sqrt((functions[:, :m] ** 2).sum(axis=0))
-        theta[:m] = near.theta * np.sqrt((near.functions**2).sum(axis=0)) / lengths
-    return theta
-
-
 def _state(lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats) -> _State:
     shares = _shares(functions @ theta)
     densities = lattice.floor + lattice.kernel @ shares
@@ -365,7 +359,6 @@ def _state(lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats) 
 def _curved(
     lattice: _Lattice, counts: Floats, functions: Floats, state: _State
 ) -> tuple[Floats, Floats]:
-    """Return the slope at theta, and the precision by outer products of scores."""
     shares = state.shares
     pull = shares * (lattice.kernel.T @ (counts / state.densities))
     slope = functions.T @ (pull - shares * pull.sum()) - state.theta

@@ -137,13 +137,11 @@ class DistanceLaw:
         if self.radius is None or self._g > self.shape - 0.5:
             return False
         m = self.shape
-        gamma_accepts = float(gamma_below(m, self._x))
         power_accepts = (m - self._g) / m * float(kummer(m + 1, Decimal(self._x)))
-        return power_accepts > 0.95 * gamma_accepts
+        return power_accepts > 0.95 * float(gamma_below(m, self._x))
 
     @cached_property
     def _x(self) -> float:
-        """kL."""
         return math.inf if self.radius is None else float(self.rate * self.radius)
 
     @cached_property

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -268,20 +269,16 @@ def information(
     for start in range(0, len(points), _BLOCK):
         here = points[start : start + _BLOCK]
         by = counts[start : start + _BLOCK]
-        scores = _scores(here, clusters, _parts(here, clusters, law))
+        parts = _parts(here, clusters, law)
+        mass = parts.mass - clusters.weights[:, None] * parts.mass.sum(axis=0)
+        pull = parts.pull[:, None, :] * (here.T - clusters.means[:, :, None])
+        stretch = parts.push * parts.squared - here.shape[1] * parts.pull
+        variances = 0.5 * stretch * clusters.variances[:, None]
+        # Gradient of the log likelihood of each report: shape (2k + kd, n).
+        scores = np.concatenate([mass, pull.reshape(-1, len(here)), variances])
         score += scores @ by
         products += (scores * by) @ scores.T
     return score, products
-
-
-def _scores(points: Floats, clusters: Clusters, parts: _Parts) -> Floats:
-    """Gradient of the log likelihood of each report: float64 of shape (2k + kd, n)."""
-    d = points.shape[1]
-    by_weight = parts.mass - clusters.weights[:, None] * parts.mass.sum(axis=0)
-    by_mean = parts.pull[:, None, :] * (points.T - clusters.means[:, :, None])
-    stretch = parts.push * parts.squared - d * parts.pull
-    by_variance = 0.5 * stretch * clusters.variances[:, None]
-    return np.concatenate([by_weight, by_mean.reshape(-1, len(points)), by_variance])
 
 
 # --- the fit --------------------------------------------------------------------------------------
@@ -404,7 +401,6 @@ def _start(means: Floats) -> Floats:
 def _searched(
     points: Floats, counts: Floats, k: int, law: NoiseLaw, prior: _Prior, rng: np.random.Generator
 ) -> Floats:
-    """Return the most likely parameters, from several starts, as a vector."""
     few = rng.choice(len(points), min(FEW, len(points)), replace=False)
     near = points[few]
     by = counts[few]
@@ -423,17 +419,13 @@ def _searched(
         uniforms = rng.random(FEW)
         finer = drawn(vector, 2 * k, uniforms, rng.normal(size=(FEW, near.shape[1])))
         starts.append(kmeans(finer, k, seed=rng, tries=4, steps=30))
-    tried = sorted((climbed(means, 25) for means in starts), key=_value)
+    # By what ``_climb`` minimised.
+    tried = sorted((climbed(means, 25) for means in starts), key=itemgetter(0))
     followed = [
         _climb(vector, points, counts, law, prior, steps=50) for _, vector in tried[:GOOD_STARTS]
     ]
-    _, best = min(followed, key=_value)
+    _, best = min(followed, key=itemgetter(0))
     return _climb(best, points, counts, law, prior, steps=150)[1]
-
-
-def _value(climbed: tuple[float, Floats]) -> float:
-    """Return what ``_climb`` minimised."""
-    return climbed[0]
 
 
 def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) -> list[Floats]:
@@ -507,5 +499,4 @@ def _scored(
 
 
 def _clusters(vector: Floats, points: Floats) -> int:
-    """Return how many clusters a vector describes."""
     return int(len(vector) // (points.shape[1] + 2))

@@ -154,7 +154,13 @@ def sample(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     chains = int(np.clip(CHAIN_MEMORY // (k * len(points)), FEWEST_CHAINS, MOST_CHAINS))
     walk = _Walk(points, law, _Kernel(law, points), rng)
     state = walk.start(chains, k)
-    state, evidence = _warmed(walk, state)
+    logs = np.zeros(chains)
+    for before, heat in pairwise(np.linspace(0, 1, WARMING + 1) ** 3):
+        # Weights are taken before the move, as annealed importance sampling asks.
+        logs += (heat - before) * state.value
+        walk.sweep(state, heat)
+    evidence = float(np.log(np.mean(np.exp(logs - logs.max()))) + logs.max())
+    state = _resampled(state, logs, rng)
     vectors: list[Floats] = []
     values: list[Floats] = []
     for sweep in range(DRAWING):
@@ -165,18 +171,6 @@ def sample(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     likeliest = vectors[int(np.argmax(np.concatenate(values)))]
     even = float(np.log(np.maximum(even_density(points, law), walk.floor)).sum())
     return Posterior(vectors, likeliest, k, evidence - even)
-
-
-def _warmed(walk: _Walk, state: _Chains) -> tuple[_Chains, float]:
-    """Chains in the posterior, and the log of the marginal likelihood."""
-    heats = np.linspace(0, 1, WARMING + 1) ** 3
-    logs = np.zeros(len(state.value))
-    for before, heat in pairwise(heats):
-        # Weights are taken before the move, as annealed importance sampling asks.
-        logs += (heat - before) * state.value
-        walk.sweep(state, heat)
-    evidence = float(np.log(np.mean(np.exp(logs - logs.max()))) + logs.max())
-    return _resampled(state, logs, walk.rng), evidence
 
 
 @dataclass(frozen=True)
@@ -214,7 +208,9 @@ class _Walk:
         fresh = np.asarray(rng.random(chains)) < FRESH
         # Steps of several lengths: nobody knows beforehand which the reports tell apart.
         length = 0.5 * 10.0 ** rng.uniform(-1.5, 0, (chains, 1)) / math.sqrt(d)
-        moved = _reflected(state.means[:, j] + length * rng.normal(size=(chains, d)))
+        # Reflected into the cube, so that a step and its reverse are alike.
+        away = np.abs(state.means[:, j] + length * rng.normal(size=(chains, d))) % 2
+        moved = np.minimum(away, 2 - away)
         means = np.where(fresh[:, None], rng.random((chains, d)), moved)
         keep = rng.random(chains) < 0.5
         sizes = np.where(keep, state.sizes[:, j], self._prior_sizes(chains))
@@ -232,7 +228,6 @@ class _Walk:
         state.value[taken] = value[taken]
 
     def _weigh(self, state: _Chains, heat: float) -> None:
-        """Propose other weights."""
         chains, k = state.logits.shape
         # This step keeps the normal prior as it is (Neal 1998), so that only likelihoods count.
         turn = 0.5
@@ -281,12 +276,6 @@ def _resampled(state: _Chains, logs: Floats, rng: np.random.Generator) -> _Chain
 def _softmax(logits: Floats) -> Floats:
     odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
-
-
-def _reflected(means: Floats) -> Floats:
-    """Back into the cube, so that a step and its reverse are alike."""
-    away = np.abs(means) % 2
-    return np.asarray(np.minimum(away, 2 - away))
 
 
 def _vectors(state: _Chains) -> list[Floats]:

@@ -185,7 +185,6 @@ class Choice(ExplainedStruct, frozen=True, kw_only=True, tag="choice"):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the decision, what it rests on, and what must be said beside."""
         rows = [
             ("Epsilon", self.quoted),
             ("By the loose bound", self.quoted_loose),
@@ -216,10 +215,11 @@ class Choice(ExplainedStruct, frozen=True, kw_only=True, tag="choice"):
     @property
     def rests_on(self) -> str:
         """What the number rests on, in a sentence."""
-        published = f"{self.size:,} of {self.records:,} records are published"
-        worlds = f"{published}, which makes {_worlds(self)} possible worlds"
-        safe = f"a belief of at most {self.risk:.6g} in each is safe"
-        return f"It rests on: {worlds}; {safe}; and the notes."
+        return (
+            f"It rests on: {self.size:,} of {self.records:,} records are published, which makes "
+            f"{_worlds(self)} possible worlds; a belief of at most {self.risk:.6g} in each is "
+            "safe; and the notes."
+        )
 
 
 @explained_methods
@@ -281,7 +281,6 @@ class Choices(ExplainedStruct, frozen=True, tag="choices"):
         return "\n".join(str(part) for part in self.parts)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         return "".join(part._repr_html_() for part in self.parts)
 
 

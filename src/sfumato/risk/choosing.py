@@ -153,7 +153,6 @@ def _choice_of_column(
     prior: Prior,
     epsilons: Epsilons,
 ) -> Choice:
-    """Choose for the records of one column."""
     if missing == "drop":
         records = _present(records)
     if size is None:

@@ -431,9 +431,8 @@ def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
 
 def _two_lines(epsilon: float, delta: float, fpr: float) -> float:
     """Return a point of the curve of (epsilon, delta), which is the lower of two lines."""
-    from_zero = delta + fpr * _exp(epsilon)
     to_one = 1 - math.exp(-epsilon) * (1 - delta - fpr)
-    return max(min(from_zero, to_one, 1.0), 0.0)
+    return max(min(delta + fpr * _exp(epsilon), to_one, 1.0), 0.0)
 
 
 def _exp(epsilon: float) -> float:

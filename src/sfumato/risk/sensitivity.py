@@ -124,9 +124,8 @@ def unbounded(column: Column, query: Query, distance: int) -> float:
     """Return the larger change of records removed and records added."""
     if query.name in ("var", "std") and column.leaves_one_out and column.n > FEW:
         return _spread_leave_one_out(column.centred, query)
-    removed = _removed(column, query, column.size, distance)
     added = _removed(column, query, column.size + distance, distance)
-    return max(removed, added)
+    return max(_removed(column, query, column.size, distance), added)
 
 
 def _removed(column: Column, query: Query, size: int, k: int) -> float:
@@ -135,7 +134,9 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
         case "count":
             return float(k)
         case "sum":
-            return _of_sums(column.ordered, k)
+            # Whichever set they are taken from: the k largest records, or the k smallest.
+            ends = (column.ordered[-k:], column.ordered[:k])
+            return max(abs(float(end.sum())) for end in ends)
         case "mean":
             return _of_means(column.ordered, size, k)
         case "var" if k == 1 and size >= 2:
@@ -144,14 +145,6 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
             return _enumerated_removed(column, query, size, k)
         case "median" | "percentile":
             return _of_ranks(column.ordered, query, size, k)
-
-
-def _of_sums(u: Array, k: int) -> float:
-    """Return the largest |sum of R|, whichever set R is taken from.
-
-    R is the k largest records, or the k smallest.
-    """
-    return max(abs(float(u[-k:].sum())), abs(float(u[:k].sum())))
 
 
 def _of_means(u: Array, size: int, k: int) -> float:
@@ -231,8 +224,7 @@ def bounded(column: Column, query: Query, k: int) -> float:
             return _enumerated_exchanged(column, query, k)
         case "median" | "percentile":
             upper = _order_statistic(query, size, k)
-            lower = _order_statistic(query, size, 0)
-            return _widest(u, size + k, plus=upper, minus=lower)
+            return _widest(u, size + k, plus=upper, minus=_order_statistic(query, size, 0))
 
 
 def world_range(column: Column, query: Query) -> float:

@@ -165,7 +165,6 @@ class Window(ExplainedStruct, frozen=True, tag="window"):
         return self.explain()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the ends of the window, and the sentences that explain it."""
         name = self.kind.letter
         floor, ceiling = self.ends
         rows = [
@@ -275,15 +274,18 @@ def _worlds(window: Window) -> str:
         return ""
     if isinstance(window.worlds, int):
         return f", of {window.worlds:,} worlds"
-    size = window.worlds.size
-    records = window.worlds.records
-    return f", of the worlds in which {size:,} of {records:,} records are the data"
+    chosen = f"{window.worlds.size:,} of {window.worlds.records:,}"
+    return f", of the worlds in which {chosen} records are the data"
 
 
 def _decided(window: Window) -> list[str]:
     kind = window.kind
     level = named(kind, kind.level(window.floor_cost), up=True)
-    meaning = f"With it, {belief.sentence(window.floor_cost, window.unit)}{_reached(window)}."
+    reached = ""
+    if window.risk.prior != belief.PRIOR:
+        # The sentence about the cost says it for that prior alone.
+        reached = f", and {window.risk.what} is at most {_up(window.risk_at_floor)}"
+    meaning = f"With it, {belief.sentence(window.floor_cost, window.unit)}{reached}."
     large = belief.warning(window.floor_cost, window.unit)
     return [f"Decision: {level}, the safest that is accurate enough. {large or meaning}"]
 
@@ -299,13 +301,6 @@ def _open(window: Window) -> list[str]:
             width = f"+-{_up(part.at_ceiling)}"
             lines += [f"  Not all of it: at the ceiling, {part.question} is within {width} only."]
     return lines
-
-
-def _reached(window: Window) -> str:
-    """Return what the risk is at the floor, unless the sentence before it says it."""
-    if window.risk.prior == belief.PRIOR:
-        return ""
-    return f", and {window.risk.what} is at most {_up(window.risk_at_floor)}"
 
 
 def _empty(window: Window) -> list[str]:
@@ -496,7 +491,6 @@ def _part(
 
 
 def _accuracies(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
-    """Return the accuracy that is requested of each question."""
     given = [accuracy] * len(plan.questions) if isinstance(accuracy, Within) else accuracy
     if not isinstance(given, Sequence) or not all(isinstance(within, Within) for within in given):
         raise UsageError(

@@ -173,11 +173,9 @@ def _order_statistics(x: Array, size: int, query: Query) -> Answers:
     rank, weight = query.rank(size)
     if weight == 0:
         index = np.arange(rank, n - size + rank + 1)
-        log_below = _log_choose(index, rank)
         log_above = _log_choose(n - 1 - index, size - rank - 1)
-        return _merge(x[index], log_below + log_above)
-    free = n - size + 1
-    first, second = np.triu_indices(free)
+        return _merge(x[index], _log_choose(index, rank) + log_above)
+    first, second = np.triu_indices(n - size + 1)
     low = first + rank
     high = second + rank + 1
     logs = _log_choose(low, rank) + _log_choose(n - 1 - high, size - rank - 2)

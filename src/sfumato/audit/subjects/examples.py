@@ -358,7 +358,6 @@ def _of_numbers(
 
 
 def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
-    """Return the exact attack for a kind of question."""
     if isinstance(cost, ApproxDP):
         # Noise with a bound has an exact audit at a delta; other noise is judged by its outputs.
         return bounded_loss
@@ -370,7 +369,6 @@ def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
 
 
 def _options(question: AnyQuestion) -> Iterator[str]:
-    """Yield what is asked beside what the title says."""
     for field in msgspec.structs.fields(question):
         value: object = getattr(question, field.name)
         if field.name in IN_TITLE or value == field.default or field.default is msgspec.NODEFAULT:
