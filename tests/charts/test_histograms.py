@@ -144,7 +144,7 @@ def test_further_axes_are_added_up_and_the_picture_says_so(histogram):
 
 def test_merged_bins_are_means_with_the_intervals_of_their_sums(histogram):
     release = histogram("delay", 1000)
-    table = reduce.merge(histograms._table(release), [reduce.runs(1000, 400)], release.law)
+    table = reduce.merge(histograms._table(release), [style.thin(1000, 400)], release.law)
     assert table.values.shape == (334,)
     assert table.values[0] == release.values[:3].mean()
     assert table.half[0] == pytest.approx(release.law.sum_half_width(np.array([3.0]), 0.05)[0] / 3)

@@ -8,9 +8,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import BASE
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
@@ -56,9 +57,9 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     if len(axes) == 1 and axes[0].calendar is not msgspec.UNSET:
         return _along_time(release, axes[0], ax)
     known, low, high = (np.reshape(ends, -1)[:MOST_GROUPS] for ends in release.drawn())
-    longest = 18 if style.is_narrow(ax) else style.LONGEST_LABEL
-    names = [style.plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
-    ax = ax or style.figure(_height(release))[1]
+    longest = 18 if is_narrow(ax) else style.LONGEST_LABEL
+    names = [plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
+    ax = style.axes_on(ax, _height(release))
     rows = np.arange(len(names), dtype=float)
     style.hatch(ax.axhspan, rows[~known])
     middle = np.reshape(release.values, -1)[:MOST_GROUPS]
@@ -66,7 +67,7 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     style.dots(ax, middle[known], rows[known], size=6)
     if _is_cut(release):
         style.mark_cut(ax, high[known], rows[known], BASE, ">")
-    style.name_rows(ax, names, style.plain(_what(release), 60))
+    style.name_rows(ax, names, plain(_what(release), 60))
     ends = scales.reach_of(low[known], high[known])
     if scales.spans_decades(*ends):
         scales.log_axis(ax, *ends)
@@ -77,7 +78,7 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
 def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -> Axes:
     """Draw the values of fields of the calendar; they are joined where time is continuous."""
     known, low, high = (np.reshape(ends, -1) for ends in release.drawn())
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    ax = style.axes_on(ax, 380, 300)
     at = np.arange(axis.size, dtype=float)
     style.hatch(ax.axvspan, at[~known])
     middle = np.where(known, np.reshape(release.values, -1), np.nan)
@@ -91,7 +92,7 @@ def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -
     scales.slots(ax.xaxis, axis, int((style.width_of(ax) - 70) // longest))
     ax.set(xlim=(-0.5, axis.size - 0.5))
     ax.set_xlabel(scales.name_of(axis), parse_math=False)
-    ax.set_ylabel(style.plain(_what(release), 60), parse_math=False)
+    ax.set_ylabel(plain(_what(release), 60), parse_math=False)
     ax.grid(visible=False, axis="x")
     _legend(ax, release, known, "^")
     return ax

@@ -9,9 +9,10 @@ from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.scales import CONFIDENCE
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import BASE, INK, MUTED, PAPER, SERIES, UNKNOWN, UNKNOWN_HATCH
 from sfumato.questions.clustering.release import KMeansRelease
 
@@ -43,7 +44,12 @@ def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
     """Draw centres with the borders between their groups, over the noisy density if counted."""
     partition = release.partition
     x, y = geography.pair_of(release.lattice.names)
-    ax = _ground(release, ax) if partition is None else maps.draw_map(partition, ax, (x, y))
+    if partition is None:
+        ax = style.axes_on(ax, 420 if style.width_of(ax) > 500 else 340)
+        for which, column in ((ax.xaxis, x), (ax.yaxis, y)):
+            scales.value_axis(which, release.lattice.axes[column])
+    else:
+        ax = maps.draw_map(partition, ax, (x, y))
     # The numbers of centres would stay where they are if the map was enlarged.
     style.mark_map(ax, None)
     _borders(release, ax, x, y)
@@ -65,7 +71,7 @@ def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
         Line2D([], [], color=INK, linewidth=0.9, label="border between groups"),
     ]
     keys += [] if release.known.all() else [_unknown_key()]
-    if style.is_narrow(ax):
+    if is_narrow(ax):
         # Here the map needs the room.
         style.legend(ax, keys, "")
         return ax
@@ -79,17 +85,6 @@ def _unknown_key() -> Line2D:
     key = Line2D([], [], marker="o", linestyle="", label="not known (dotted)")
     key.set(markerfacecolor=UNKNOWN, markeredgecolor=UNKNOWN_HATCH)
     return key
-
-
-def _ground(release: KMeansRelease, ax: Axes | None) -> Axes:
-    ax = ax or style.figure(420 if style.width_of(ax) > 500 else 340)[1]
-    for which, column in zip(
-        (ax.xaxis, ax.yaxis), geography.pair_of(release.lattice.names), strict=True
-    ):
-        axis = release.lattice.axes[column]
-        which.set_label_text(style.plain(axis.name, 40), parse_math=False)
-        scales.value_axis(which, axis)
-    return ax
 
 
 def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
@@ -131,7 +126,7 @@ def _note(release: KMeansRelease) -> str:
 
 def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
     """Weights over the places of the centres."""
-    ax = ax or style.figure(320)[1]
+    ax = style.axes_on(ax, 320)
     axis = release.lattice.grids[0]
     at = _centre_positions(release, 0)
     half = release.accuracy(CONFIDENCE)
@@ -156,7 +151,6 @@ def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
         )
     ax.axhline(0, color=MUTED, linewidth=0.8)
     ax.set_xlim(*axis.scale.positions(np.array(axis.ends)))
-    ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.set_ylabel("rows in the group")
     scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
@@ -167,13 +161,14 @@ def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
 def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     """One row per cluster, one column per axis: where in its public bounds each centre lies."""
     order = _order(release)[:MOST_ROWS]
-    names = [style.plain(name, 18) for name in release.lattice.names]
-    ax = ax or style.figure(int(np.clip(150 + 26 * len(order), 240, 1000)))[1]
+    names = [plain(name, 18) for name in release.lattice.names]
+    height = np.clip(150 + 26 * len(order), 240, 1000)
+    ax = style.axes_on(ax, int(height))
     style.unseen(ax)
     places = np.where(release.known[order, None], release.scaled_centers[order], np.nan)
     norm = Normalize(-1, 1)
     image = ax.imshow(places, cmap="PuOr", norm=norm, aspect="auto", interpolation="none")
-    narrow = style.is_narrow(ax)
+    narrow = is_narrow(ax)
     half = release.accuracy(CONFIDENCE)
     labels = []
     for rank, i in enumerate(order, 1):

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from sfumato.answers import Estimate
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import scales, style
 from sfumato.charts.scales import counts_of, limit_note
 from sfumato.charts.vector import SERIES
@@ -23,12 +23,14 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
     people = release.for_people()
     axes = people.lattice.axes
     along = next(i for i, axis in enumerate(axes) if not isinstance(axis, LabelAxis))
-    values, low, high = _ends(people.cumulative(axes[along].name), along)
-    _, low_all, high_all = _ends(people.cumulative(axes[along].name, simultaneous=True), along)
+    main = axes[along]
+    values, low, high = _ends(people.cumulative(main.name), along)
+    _, low_all, high_all = _ends(people.cumulative(main.name, simultaneous=True), along)
     names, places, left_out = _lines(axes[:along] + axes[along + 1 :])
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
-    # Cells of missing values are no part of the scale.
-    main = axes[along].bins if isinstance(axes[along], BinsAndMissing) else axes[along]
+    ax = style.axes_on(ax, 380, 300)
+    if isinstance(main, BinsAndMissing):
+        # Cells of missing values are no part of the scale.
+        main = main.bins
     edges, kept = _edges(main)
     for place, colour in zip(places, SERIES, strict=False):
         if not names:
@@ -51,10 +53,8 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
 
 def _ends(estimate: Estimate, along: int) -> tuple[Array, Array, Array]:
     """Return the totals and the ends of their intervals, the axis of the totals last."""
-    value, low, high = (
-        np.moveaxis(np.asarray(numbers), along, -1)
-        for numbers in (estimate.value, estimate.low, estimate.high)
-    )
+    numbers = np.array([estimate.value, estimate.low, estimate.high])
+    value, low, high = np.moveaxis(numbers, along + 1, -1)
     return value, low, high
 
 
@@ -63,7 +63,7 @@ def _lines(others: tuple[LatticeAxis, ...]) -> tuple[list[str], list[tuple[int, 
     if not others:
         return [], [()], ""
     places = list(np.ndindex(*(axis.size for axis in others)))
-    labels = [[style.plain(name, 20) for name in axis.cell_names()] for axis in others]
+    labels = [[plain(name, 20) for name in axis.cell_names()] for axis in others]
     names = [
         ", ".join(of_axis[i] for of_axis, i in zip(labels, place, strict=True)) for place in places
     ]

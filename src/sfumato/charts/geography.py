@@ -119,13 +119,6 @@ def square_kilometres(west: Array, east: Array, south: Array, north: Array) -> A
     return np.asarray(KM_PER_DEGREE**2 * (east - west) * tall)
 
 
-def aspect_of(extent: Extent) -> float:
-    """How much longer a degree is drawn upwards than to the right: true at the map's middle."""
-    middle = math.radians((extent[2] + extent[3]) / 2)
-    # Towards a pole the cosine goes to 0, and a map would become endlessly high.
-    return 1 / max(math.cos(middle), 0.1)
-
-
 @dataclass(frozen=True)
 class ScaleBar:
     """A length on a map: ``span`` in units of its axis, and what it says."""
@@ -193,7 +186,10 @@ def coastlines(extent: Extent, tolerance: float) -> list[Array]:
         # The bounds may run from 0 to 360, or from -360 to 0: the outlines from -180 to 180.
         for turn in (-WORLD, 0.0, WORLD):
             moved = ring + np.array((turn, 0.0))
-            if _overlaps(moved, frame):
+            west, south = moved.min(axis=0)
+            east, north = moved.max(axis=0)
+            is_beside = west >= frame[1] or east <= frame[0]
+            if not (is_beside or south >= frame[3] or north <= frame[2]):
                 lines += _lines(moved, ring, frame)
     return lines
 
@@ -222,12 +218,6 @@ def _rings(rank: int) -> list[Array]:
     kept = ranks >= min(rank, int(ranks.max()) - 1)
     cuts = np.flatnonzero(np.diff(ring[kept])) + 1
     return [part for part in np.split(points[kept], cuts) if len(part) >= 4]
-
-
-def _overlaps(ring: Array, frame: Extent) -> bool:
-    left, bottom = ring.min(axis=0)
-    right, top = ring.max(axis=0)
-    return bool(left < frame[1] and right > frame[0] and bottom < frame[3] and top > frame[2])
 
 
 def _lines(moved: Array, ring: Array, frame: Extent) -> list[Array]:

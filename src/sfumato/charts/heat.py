@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
-from sfumato.basics import Array
+from sfumato.basics import Array, number
 from sfumato.charts import scales, style
-from sfumato.charts.scales import Table, merge, runs
+from sfumato.charts.scales import Table, merge
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import MUTED, SEQUENTIAL
 from sfumato.domain import LatticeAxis
 from sfumato.mechanisms import CountLaw
@@ -37,13 +38,13 @@ def draw(
 
     The first one runs down, or up where it has a scale.
     """
-    starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
+    starts = tuple(style.thin(axis.size, MOST_SLOTS) for axis in axes)
     table = merge(table, starts, law)
     rows, columns = table.values.shape
     note = _note(table, axes, starts, note, guarantee)
     # On a phone the note has more lines, and the colour bar lies below.
-    above = (140 if style.is_narrow(ax) else 0) + style.room_for(note, ax)
-    ax = ax or style.figure(_height(rows) + above)[1]
+    above = (140 if is_narrow(ax) else 0) + style.room_for(note, ax)
+    ax = style.axes_on(ax, above + int(np.clip(150 + rows * 24, 260, 720)))
     norm = _norm(table)
     style.unseen(ax)
     # A shade for a count that may well be 0 would show noise as if it were data.
@@ -74,10 +75,17 @@ def _note(
     is_merged = table.values.size < axes[0].size * axes[1].size
     counted = "persons" if guarantee.unit.counts_persons else "rows"
     are_named = (scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True))
+    single = number(np.ceil(table.half.max()))
+    every = number(np.ceil(table.half_all.max()))
+    # What the shades do not show: how far off each number may be.
+    reach = (
+        f"each count is within ±{single} of the truth with 95% confidence; "
+        f"all {table.values.size:,} at once within ±{every}."
+    )
     said = (
         note,
         "Neighbouring cells are drawn as their mean." if is_merged else "",
-        f"Of the {counted} counted, {_reach(table)}",
+        f"Of the {counted} counted, {reach}",
         scales.limit_note(guarantee),
         "" if all(are_named) else scales.BEYOND,
     )
@@ -88,7 +96,7 @@ def _fits(table: Table, slot: float) -> bool:
     """Return whether each count can be written into its cell, so many pixels wide."""
     if table.values.size > MOST_NUMBERS:
         return False
-    return slot >= 4 + DIGIT * max(len(style.number(count)) for count in table.values.flat)
+    return slot >= 4 + DIGIT * max(len(number(count)) for count in table.values.flat)
 
 
 def _norm(table: Table) -> Normalize:
@@ -99,14 +107,10 @@ def _norm(table: Table) -> Normalize:
     return LogNorm(low, high) if scales.spans_decades(low, high) else Normalize(0, max(1.0, high))
 
 
-def _height(rows: int) -> int:
-    return int(np.clip(150 + rows * 24, 260, 720))
-
-
 def _plot_width(ax: Axes, rows: LatticeAxis) -> float:
     """About how many pixels are left for the cells."""
     longest = max(len(label) for label in scales.tick_labels(rows))
-    return style.width_of(ax) - LETTER * longest - (60 if style.is_narrow(ax) else 140)
+    return style.width_of(ax) - LETTER * longest - (60 if is_narrow(ax) else 140)
 
 
 def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) -> None:
@@ -135,13 +139,4 @@ def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
     colours = np.asarray(mpl.colormaps[SEQUENTIAL](norm(table.values)))
     for (row, column), value in np.ndenumerate(table.values):
         ink = style.text_on(colours[row, column, :3]) if table.low[row, column] > 0 else MUTED
-        ax.text(column, row, style.number(value), color=ink, ha="center", va="center", fontsize=7.3)
-
-
-def _reach(table: Table) -> str:
-    """Return what the shades do not show: how far off each number may be."""
-    single, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
-    return (
-        f"each count is within ±{single} of the truth with 95% confidence; "
-        f"all {table.values.size:,} at once within ±{every}."
-    )
+        ax.text(column, row, number(value), color=ink, ha="center", va="center", fontsize=7.3)

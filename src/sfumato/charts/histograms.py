@@ -16,7 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import heat, scales, style
 from sfumato.charts.scales import (
     Table,
@@ -24,9 +24,9 @@ from sfumato.charts.scales import (
     limit_note,
     mapped,
     merge,
-    runs,
     sum_out,
 )
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import FILL, MARKERS, MUTED, PAPER, SERIES
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 from sfumato.mechanisms import CountLaw, KeyLaw
@@ -85,7 +85,7 @@ def draw_counts(
     table, axes, left_out = _without_ends(table, axes)
     note = f"{note} {left_out}".strip()
     if len(axes) > 2:
-        others = ", ".join(style.plain(axis.name) for axis in axes[2:])
+        others = ", ".join(plain(axis.name) for axis in axes[2:])
         note = f"{note} Added up over {others}.".strip()
         table = sum_out(table, (0, 1), law)
         axes = axes[:2]
@@ -142,7 +142,7 @@ def _without_ends(
         scaled = _scaled(axis)
         if scaled is axis:
             continue
-        names = [f'"{style.plain(name)}"' for name in axis.cell_names()[scaled.size :]]
+        names = [f'"{plain(name)}"' for name in axis.cell_names()[scaled.size :]]
         told = names
         if len(axes) == 1:
             ends = (table.values, table.low, table.high)
@@ -152,7 +152,7 @@ def _without_ends(
                     names, *(end[scaled.size :] for end in ends), strict=True
                 )
             ]
-        notes.append(f"Not drawn: {style.plain(axis.name)} {' and '.join(told)}.")
+        notes.append(f"Not drawn: {plain(axis.name)} {' and '.join(told)}.")
         table = mapped(table, partial(np.take, indices=range(scaled.size), axis=at))
         axes = (*axes[:at], scaled, *axes[at + 1 :])
     return table, axes, " ".join(notes)
@@ -171,7 +171,7 @@ def _scaled(axis: LatticeAxis) -> LatticeAxis:
 def _keys_note(selection: KeyLaw, axes: tuple[LatticeAxis, ...]) -> str:
     """Return which keys are not in the picture."""
     if not all(axis.size for axis in axes):
-        return f"No {style.plain(axes[0].name)} had enough rows to be shown."
+        return f"No {plain(axes[0].name)} had enough rows to be shown."
     rows = selection.count_kept(0.95)
     return (
         f"A key with {rows:,} rows counted is shown with probability 95%; "
@@ -199,9 +199,9 @@ def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
 
 def _bars(picture: Picture, ax: Axes | None) -> Axes:
     main = picture.main
-    height = (300 if style.is_narrow(ax) else 380) + style.room_for(picture.note, ax)
-    ax = ax or style.figure(height)[1]
-    starts = runs(main.size, MOST_STEPS)
+    room = style.room_for(picture.note, ax)
+    ax = style.axes_on(ax, 380 + room, 300 + room)
+    starts = style.thin(main.size, MOST_STEPS)
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
     what = picture.what
@@ -235,7 +235,7 @@ def _bar_legend(ax: Axes, picture: Picture, keys: list[Artist], slots: int, is_d
     if scales.edges_of(main) is not None or picture.density or not scales.names_bins(main):
         notes.append(scales.BEYOND)
     if picture.series is not None:
-        notes.append(f"Colours: {style.plain(picture.series.name)}.")
+        notes.append(f"Colours: {plain(picture.series.name)}.")
         # Several series in bands have the narrow band only.
         keys = keys[:1] if is_dense else keys
     if picture.is_cut:
@@ -316,15 +316,16 @@ def _dodge(series: int, number: int, room: float) -> float:
 def _name_series(ax: Axes, series: LatticeAxis) -> None:
     """Name the series beside the picture, in their own order from the top down."""
     line = 16 / (style.height_of(ax) * 0.72)
-    labels = scales.cell_labels(series, 14 if style.is_narrow(ax) else style.LONGEST_LABEL)
+    labels = scales.cell_labels(series, 14 if is_narrow(ax) else style.LONGEST_LABEL)
     for i, label in enumerate(labels):
         y = 0.97 - i * line
         colour = SERIES[i]
         (mark,) = ax.plot([1.02], [y], MARKERS[i], color=colour, transform=ax.transAxes)
         mark.set(markersize=5, clip_on=False)
-        beside = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "center"}
-        name = ax.annotate(label, (1.02, y), (6, 0), annotation_clip=False, **beside)
-        name.set(color=colour, parse_math=False)
+        name = ax.annotate(
+            label, (1.02, y), (6, 0), xycoords="axes fraction", textcoords="offset points"
+        )
+        name.set(color=colour, parse_math=False, va="center", annotation_clip=False)
 
 
 # --- along Categories -----------------------------------------------------------------------------
@@ -334,7 +335,7 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     main = picture.main
     table = picture.table
     note = picture.note
-    labels = scales.cell_labels(main, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
+    labels = scales.cell_labels(main, 18 if is_narrow(ax) else style.LONGEST_LABEL)
     if _goes_by_size(picture):
         kept = np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS]
         labels = [labels[i] for i in kept]
@@ -343,16 +344,17 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     rows, number = table.values.shape
     folded = main.size - rows
     # On a phone the note above has more lines.
-    above = (158 if style.is_narrow(ax) else 118) + style.room_for(note, ax)
+    above = (158 if is_narrow(ax) else 118) + style.room_for(note, ax)
     # The mark of what is cut has a line of its own in the legend.
     above += style.NOTE_LINE if picture.is_cut else 0
-    ax = ax or style.figure(above + (rows + bool(folded)) * max(24, 13 * number + 6))[1]
+    row = max(24, 13 * number + 6)
+    ax = style.axes_on(ax, above + (rows + bool(folded)) * row)
     for i in range(number):
         at = np.arange(rows, dtype=float) + _dodge(i, number, 0.68)
         _with_errors(ax, at, table, i, is_upright=False, is_cut=picture.is_cut)
     # A row without a dot: their counts are in the table.
     style.name_rows(ax, [*labels, f"and {folded:,} more"] if folded else labels, picture.what)
-    ax.set_ylabel(style.plain(main.name, 40), parse_math=False)
+    ax.set_ylabel(plain(main.name, 40), parse_math=False)
     low, high = scales.reach_of(table.low_all, table.values + table.half_all)
     if scales.spans_decades(low, high):
         scales.log_axis(ax, low, high)
@@ -387,6 +389,6 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
             Line2D([], [], marker=marker, color=colour, label=name, linestyle="", markersize=6)
             for marker, colour, name in looks
         ] + keys
-        note = f"{note} Colours: {style.plain(series.name)}.".strip()
+        note = f"{note} Colours: {plain(series.name)}.".strip()
     keys += [style.cut_key(">")] if picture.is_cut else []
     style.legend(ax, keys, note, columns=4 if series is not None else 2)

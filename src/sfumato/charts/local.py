@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from sfumato.answers import Panels
-from sfumato.basics import Array
+from sfumato.basics import Array, number
 from sfumato.charts import style
 from sfumato.charts.vector import BASE, FILL, INK, PAPER, SERIES
 from sfumato.local.bpm import BPM, centre_reports
@@ -42,7 +42,7 @@ def draw_radius(mechanism: BPM, ax: Axes | None, reports: int) -> Axes:
         f"{inside:.1f}% of {reports:,} reports lie within L = {radius:g}; "
         f"{100 * mechanism.ball_probability:.1f}% expected"
     )
-    ax = ax or style.figure(340)[1]
+    ax = style.axes_on(ax, 340)
     ax.stairs(seen, edges, fill=True, facecolor=FILL, zorder=1.5)
     line = ax.plot(radii, law, color=BASE, label="law")[0]
     bound = ax.axvline(radius, color=INK, linestyle="--", linewidth=1, label="L")
@@ -60,7 +60,7 @@ def draw_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     The curves are the share of reports that carry a signal, the share inside the ball, and the
     least variance over the variance at L.
     """
-    ax = ax or style.figure(340)[1]
+    ax = style.axes_on(ax, 340)
     curves = {
         "share that carries a signal": sweep.signal,
         "share within L": sweep.ball,
@@ -75,7 +75,7 @@ def draw_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     ends = (sweep.L[0], sweep.L[-1])
     ax.set(xscale="log", xlim=ends, ylim=(0, 1.02), xlabel="L", ylabel="share")
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     style.legend(ax, keys, columns=2)
     return ax
 
@@ -86,7 +86,7 @@ def draw_local_table(table: LocalTable, ax: Axes | None = None) -> Axes:
 
     Lines across show what k-means without privacy has, and evenly spread centres without data.
     """
-    ax = ax or style.figure(360)[1]
+    ax = style.axes_on(ax, 360)
     keys: list[Artist] = []
     for i, (label, (epsilons, sums)) in enumerate(table.curves().items()):
         colour = SERIES[i % len(SERIES)]
@@ -105,7 +105,7 @@ def draw_local_table(table: LocalTable, ax: Axes | None = None) -> Axes:
         ax.set_yscale("log")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     ax.set_xticks(sorted({float(e) for epsilons, _ in table.curves().values() for e in epsilons}))
     style.legend(ax, keys, columns=2)
     return ax

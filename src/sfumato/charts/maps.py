@@ -4,7 +4,7 @@ Where a count cannot be told from 0, its surroundings are shaded as one; where t
 nothing is. A map of longitude and latitude has coastlines and a scale bar. Its shades are one small
 picture inside the SVG, so that a map of fifty thousand cells stays compact.
 
-*What a map is shaded with* (``Raster``): densities of the smallest places that can be told from 0.
+*What a map is shaded with*: the densities of the smallest places that can be told from 0.
 
 Where the noise of single cells wins, neighbours are added up: a place is shaded as one unless each
 of its parts can be told from 0, or is surely much emptier than the whole. So dense places keep
@@ -30,10 +30,10 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import geography, scales, style
 from sfumato.charts.geography import Extent
-from sfumato.charts.scales import ALPHA, CONFIDENCE, Table, limit_note, runs
+from sfumato.charts.scales import ALPHA, CONFIDENCE, Table, limit_note
 from sfumato.charts.vector import INK, MUTED, PAPER, UNKNOWN_HATCH
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
@@ -52,30 +52,30 @@ SPARSE = 0.5  # a part that has less than this of the whole's density is much em
 Corners: TypeAlias = "list[tuple[Array, Array]]"
 
 
-@dataclass(frozen=True)
-class Raster:
-    """The density of each pixel, rows from low to high: an ndarray; NaN where nothing is shown."""
+def raster_of(release: Partition, plane: Plane) -> tuple[Array, bool]:
+    """Shade the cells of a partition, or places made of them.
 
-    density: Array
-    merged: bool = False
-
-
-def raster_of(release: Partition, plane: Plane) -> Raster:
-    """Shade the cells of a partition, or places made of them."""
+    Returns
+    -------
+    density : float64 ndarray, rows from low to high
+        Of each pixel; NaN where nothing is shown.
+    merged : bool
+        Whether neighbours were added up first.
+    """
     corners = plane.corners
     area = plane.area(corners)
     if len(release.lattice.axes) > 2:
-        return _stacked(release, corners, area)
+        return _stacked(release, corners, area), False
     on_grid = _grid(release, corners, area)
     if on_grid is not None:
         return on_grid
     regions = release.regions(ALPHA)
     if regions is None:
         seen = np.asarray(release.interval(CONFIDENCE)[0]) > 0
-        return _painted(corners, release.counts / area, seen)
+        return _painted(corners, release.counts / area, seen), False
     boxes = list(zip(plane.placed(regions.lower), plane.placed(regions.upper), strict=True))
     density, shown = _of_tree(regions, plane.area(boxes))
-    return _painted(boxes, density, shown)
+    return _painted(boxes, density, shown), False
 
 
 # --- cells of a tree ------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _of_tree(regions: Regions, area: Array) -> tuple[Array, Array]:
 # --- cells of a grid ------------------------------------------------------------------------------
 
 
-def _grid(release: Partition, corners: Corners, areas: Array) -> Raster | None:
+def _grid(release: Partition, corners: Corners, areas: Array) -> tuple[Array, bool] | None:
     """Shade cells that are a product of edges; None where they are not.
 
     Places are squares of 1, 4, 16, ... cells. Where there are very many cells, neighbours are added
@@ -121,14 +121,14 @@ def _grid(release: Partition, corners: Corners, areas: Array) -> Raster | None:
         for part in (release.counts, areas, release.accuracy(1 - OF_CELLS * ALPHA))
     )
     terms = np.ones(shape)
-    starts = [runs(size, MOST_SLOTS) for size in shape]
+    starts = [style.thin(size, MOST_SLOTS) for size in shape]
     merged = any(len(at) < size for at, size in zip(starts, shape, strict=True))
     if merged:
         counts, area, terms = (_add(part, starts) for part in (counts, area, terms))
         half = np.asarray(release.noise.sum_half_width(terms, OF_CELLS * ALPHA))
     shown = _of_grid(release, Level(counts, area, terms, half))
     pixels = (_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True))
-    return Raster(shown[np.ix_(*pixels)], merged)
+    return shown[np.ix_(*pixels)], merged
 
 
 @dataclass(frozen=True)
@@ -204,17 +204,17 @@ def _slots(edges: Array) -> Array:
 # --- boxes on pixels ------------------------------------------------------------------------------
 
 
-def _painted(corners: Corners, density: Array, shown: Array) -> Raster:
+def _painted(corners: Corners, density: Array, shown: Array) -> Array:
     """Paint boxes of any size, the larger ones first."""
     canvas = np.full((PIXELS, 2 * PIXELS), np.nan)
     for (a, b, c, d), shade in zip(
         _on_pixels(corners, shown), density[shown].tolist(), strict=True
     ):
         canvas[c:d, a:b] = shade
-    return Raster(canvas)
+    return canvas
 
 
-def _stacked(release: Partition, corners: Corners, area: Array) -> Raster:
+def _stacked(release: Partition, corners: Corners, area: Array) -> Array:
     """Add up what lies over each pixel, where boxes lie above each other along further axes."""
     shape = (PIXELS, 2 * PIXELS)
     density, squares, finest = (np.zeros(shape) for _ in range(3))  # of 1 / area over each pixel
@@ -228,7 +228,7 @@ def _stacked(release: Partition, corners: Corners, area: Array) -> Raster:
     # In units of the largest weight, the noise is that of a sum of so many counts.
     half = np.asarray(release.noise.sum_half_width(squares / finest**2, ALPHA))
     seen = density > finest * half
-    return Raster(np.where(seen, density, np.nan))
+    return np.where(seen, density, np.nan)
 
 
 def _on_pixels(corners: Corners, chosen: Array) -> list[tuple[int, int, int, int]]:
@@ -329,7 +329,10 @@ class Plane:
     def aspect(self) -> float | None:
         """How much longer a step upwards is drawn than one to the right; None: as it fits."""
         if self.is_geographic:
-            return geography.aspect_of(self.extent)
+            # A degree is as long upwards as it is at the map's middle. Towards a pole the cosine
+            # goes to 0, and a map would become endlessly high.
+            middle = math.radians((self.extent[2] + self.extent[3]) / 2)
+            return 1 / max(math.cos(middle), 0.1)
         return 1.0 if self.unit else None
 
     def area(self, corners: Corners) -> Array:
@@ -348,18 +351,17 @@ class Plane:
 def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     """Draw the axes with these two places: the one that runs right, and the one that runs up."""
     plane = Plane.of(release, pair)
-    raster = raster_of(release, plane)
-    ax = ax or style.figure(_height(plane.extent, plane.aspect))[1]
-    keys = _shade(ax, raster, plane, release.guarantee)
+    density, merged = raster_of(release, plane)
+    ax = style.axes_on(ax, _height(plane.extent, plane.aspect))
+    keys = _shade(ax, density, plane, release.guarantee)
     ax.set_aspect(plane.aspect or "auto")
     for which, axis in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
-        which.set_label_text(style.plain(axis.name, 40), parse_math=False)
         scales.value_axis(which, axis)
     if plane.is_geographic:
         _draw_coast(ax, plane.extent)
     if plane.aspect is not None:
         _draw_bar(ax, plane)
-    style.legend(ax, keys, _map_note(release, plane, raster), columns=1)
+    style.legend(ax, keys, _map_note(release, plane, merged), columns=1)
     style.mark_map(ax, plane.extent)
     return ax
 
@@ -383,13 +385,13 @@ def _draw_bar(ax: Axes, plane: Plane) -> None:
     left, right, _, _ = plane.extent
     bar = geography.scale_bar(plane.extent, plane.unit)
     end = 0.02 + bar.span / (right - left)
-    on_panel = {"transform": ax.transAxes, "zorder": 3}
     heights = [0.05, 0.03, 0.03, 0.05]
-    (line,) = ax.plot([0.02, 0.02, end, end], heights, color=INK, linewidth=1.2, **on_panel)
-    line.set(gid=f"scale-bar:{plane.unit or 'degrees'}", clip_on=False)
+    # In shares of the panel: in degrees, it would widen the map.
+    (line,) = ax.plot([0.02, 0.02, end, end], heights, color=INK, transform=ax.transAxes)
+    line.set(linewidth=1.2, zorder=3, gid=f"scale-bar:{plane.unit or 'degrees'}", clip_on=False)
     line.set_path_effects([withStroke(linewidth=4, foreground=PAPER)])
-    text = ax.text(0.02, 0.055, bar.text, va="bottom", fontsize=8.2, parse_math=False, **on_panel)
-    text.set_gid("scale-text")
+    text = ax.text(0.02, 0.055, bar.text, transform=ax.transAxes, va="bottom", fontsize=8.2)
+    text.set(zorder=3, gid="scale-text", parse_math=False)
     text.set_bbox({"facecolor": PAPER, "edgecolor": "none", "pad": 1.5, "alpha": 0.8})
 
 
@@ -418,9 +420,9 @@ def _height(extent: Extent, aspect: float | None) -> int:
     return int(np.clip(tall + (230 if width < 500 else 106), 240, 900))
 
 
-def _shade(ax: Axes, raster: Raster, plane: Plane, guarantee: Guarantee) -> list[Artist]:
+def _shade(ax: Axes, density: Array, plane: Plane, guarantee: Guarantee) -> list[Artist]:
     """Draw the densities with the bar of their colours, and return their legend entries."""
-    shown = np.where(raster.density > 0, raster.density, np.nan)
+    shown = np.where(density > 0, density, np.nan)
     if not plane.is_geographic:
         style.unseen(ax)
     unit = "rows per " + " × ".join(scales.step_name(axis, 20) for axis in (plane.x, plane.y))
@@ -457,12 +459,12 @@ def _norm(shown: Array) -> Normalize:
     return LogNorm(low, high) if high > LOG_FROM * low else Normalize(0, high)
 
 
-def _map_note(release: Partition, plane: Plane, raster: Raster) -> str:
+def _map_note(release: Partition, plane: Plane, merged: bool) -> str:
     names = release.lattice.names
-    rest = [style.plain(name) for i, name in enumerate(names) if i not in plane.pair]
+    rest = [plain(name) for i, name in enumerate(names) if i not in plane.pair]
     notes = [f"Added up over {', '.join(rest)}."] if rest else []
     notes.append(limit_note(release.guarantee))
-    notes += ["Neighbouring cells are drawn as their mean."] if raster.merged else []
+    notes += ["Neighbouring cells are drawn as their mean."] if merged else []
     if not rest:
         notes.append(
             "A place is shaded with its surroundings where its own count is lost in noise."
@@ -492,8 +494,9 @@ def _steps_of(release: Partition) -> tuple[Array, Table, bool]:
     counts, half, half_all = (
         np.asarray(part, dtype=float)[order] for part in (release.counts, reach, reach_all)
     )
-    is_even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
-    starts = runs(len(counts), MOST_STEPS)
+    lengths = np.diff(edges)
+    is_even = bool(np.ptp(lengths) <= REGULAR * lengths.max())
+    starts = style.thin(len(counts), MOST_STEPS)
     n_cells = np.diff(np.append(starts, len(counts))).astype(float)
     if len(starts) < len(counts):
         edges = np.append(edges[starts], edges[-1])
@@ -514,11 +517,10 @@ def _draw_steps(release: Partition, ax: Axes | None) -> Axes:
     if len(table.values) < n_cells:
         neighbours = -(-n_cells // MOST_STEPS)
         note = f"{n_cells:,} cells, drawn as means of {neighbours} neighbours. {note}"
-    height = (300 if style.is_narrow(ax) else 380) + style.room_for(note, ax)
-    ax = ax or style.figure(height)[1]
+    room = style.room_for(note, ax)
+    ax = style.axes_on(ax, 380 + room, 300 + room)
     style.steps(ax, edges, table.values, half=table.half, half_all=table.half_all)
     style.stand_on_zero(ax, edges, "count" if is_even else f"rows per {scales.step_name(axis, 20)}")
-    ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
     keys = style.interval_keys(len(table.values), True)

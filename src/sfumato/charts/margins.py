@@ -57,12 +57,8 @@ def _placed(fig: Figure, panel: Axes, once: bool) -> bool:
     if drawn is None:
         return False
     left, below, right, above = USUAL
-    margins = (
-        left - drawn.x0 / fig.dpi,
-        below - drawn.y0 / fig.dpi,
-        right + drawn.x1 / fig.dpi - width,
-        above + drawn.y1 / fig.dpi - height,
-    )
+    x0, y0, x1, y1 = (pixels / fig.dpi for pixels in drawn.extents)
+    margins = (left - x0, below - y0, right + x1 - width, above + y1 - height)
     left, below, right, above = (max(margin, 0) + PAD for margin in margins)
     if left + right >= width or below + above >= height:
         return False

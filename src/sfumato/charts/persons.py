@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import style
 from sfumato.charts.vector import BASE, INK, SERIES
 from sfumato.questions.persons import PersonsRelease
@@ -40,7 +40,7 @@ def draw(release: PersonsRelease, ax: Axes | None) -> Axes:
         np.asarray(frame[column].filter(known), float)
         for column in ("limit", name, f"{name}_low", f"{name}_high")
     )
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
+    ax = style.axes_on(ax, 340, 300)
     ax.fill_between(limits, low, high, color=BASE, alpha=SHADE, linewidth=0)
     ax.plot(limits, value, color=BASE, marker="o", markersize=3.5, linewidth=1.3)
     _limit_axis(ax, limits, release.measured.axis)
@@ -55,7 +55,7 @@ def draw(release: PersonsRelease, ax: Axes | None) -> Axes:
         Line2D([], [], color=BASE, marker="o", markersize=3.5, label="estimate"),
         Patch(facecolor=BASE, alpha=SHADE, label="95% interval at each limit"),
     ]
-    style.legend(ax, keys, style.plain(release.title, 60), columns=2)
+    style.legend(ax, keys, plain(release.title, 60), columns=2)
     return ax
 
 
@@ -70,7 +70,7 @@ def draw_recommendation(advice: Recommendation, ax: Axes | None) -> Axes:
         None: on a new figure, ``ax.figure``.
     """
     error = advice.lost + advice.noise
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
+    ax = style.axes_on(ax, 340, 300)
     ax.plot(advice.limits, advice.lost, color=LOST, linewidth=1.2, label=f"{advice.noun} left out")
     ax.plot(advice.limits, advice.noise, color=NOISE, linewidth=1.2, label="noise")
     ax.plot(advice.limits, error, color=INK, linewidth=1.8, label="both")
@@ -83,7 +83,7 @@ def draw_recommendation(advice: Recommendation, ax: Axes | None) -> Axes:
     ax.set_ylabel("error per number")
     style.count_axis(ax.yaxis)
     keys = [*ax.get_lines()[:3], mark]
-    style.legend(ax, keys, f"{style.plain(advice.question, 60)}. {advice.nearness}", columns=4)
+    style.legend(ax, keys, f"{plain(advice.question, 60)}. {advice.nearness}", columns=4)
     return ax
 
 

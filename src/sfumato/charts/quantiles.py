@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.basics import Array
+from sfumato.basics import Array, number, plain
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import BASE, FILL, INK
 from sfumato.domain import GridAxis
 from sfumato.questions.quantiles.release import QuantileValues
@@ -51,7 +52,7 @@ def _curve(
     release: QuantileValues, values: Array, ax: Axes | None, rows: int | None, note: str
 ) -> Axes:
     """Shares of rows below against values, from the lower to the upper bound of the axis."""
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    ax = style.axes_on(ax, 380, 300)
     axis = release.axes[0]
     ends = axis.scale.positions(np.array(axis.ends))
     shares = release.rank_shares[0, 0]
@@ -68,7 +69,7 @@ def _curve(
         tops = np.clip([*high, 1], 0, 1)
         for left, right, bottom, top in zip(edges[:-1], edges[1:], bottoms, tops, strict=True):
             ax.fill_between([left, right], bottom, top, color=BASE, alpha=0.2, linewidth=0)
-        of_rows = f", of {style.number(rows)} rows" if rows and release.ranks is None else ""
+        of_rows = f", of {number(rows)} rows" if rows and release.ranks is None else ""
         label = f"95% band of the whole curve{of_rows}"
         keys.append(Patch(facecolor=BASE, alpha=0.2, label=label))
     ax.plot(values, shares, color=BASE, linewidth=1.3, zorder=2)
@@ -77,7 +78,6 @@ def _curve(
     spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
     ax.set_xlim(max(ends[0], values[0] - spread), min(ends[1], values[-1] + spread))
     ax.set(ylim=(0, 1), ylabel="share of rows below")
-    ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)
     _log_where(ax, axis, values)
     drawn = "Straight lines between the values are drawn for the eye."
@@ -105,20 +105,20 @@ def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None,
 
     A row is hatched where something is not known, and only what is known is drawn.
     """
-    longest = 18 if style.is_narrow(ax) else style.LONGEST_LABEL
-    labels = [style.plain(label, longest) for label in release.labels]
+    longest = 18 if is_narrow(ax) else style.LONGEST_LABEL
+    labels = [plain(label, longest) for label in release.labels]
     if len(labels) > MOST_BOXES:
         note = f"{note} The first {MOST_BOXES} of {len(labels):,} labels.".strip()
         labels = labels[:MOST_BOXES]
         table = table[:MOST_BOXES]
         known = known[:MOST_BOXES]
-    ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
+    ax = style.axes_on(ax, 118 + max(3, len(labels)) * 30)
     drawn = np.where(known, table, np.nan)
     style.hatch(ax.axhspan, np.flatnonzero(~known.all(axis=1)))
     keys = _draw_rows(ax, drawn, release.at)
     if not known.all():
         keys.append(style.hatched_key("not known"))
-    style.name_rows(ax, labels, style.plain(release.axes[0].name, 40))
+    style.name_rows(ax, labels, plain(release.axes[0].name, 40))
     scales.value_axis(ax.xaxis, release.axes[0])
     # A box that begins at the least value drawn shall not touch the frame.
     ax.use_sticky_edges = False
@@ -140,7 +140,7 @@ def _log_where(ax: Axes, axis: GridAxis, values: Array) -> None:
 
 def _ranks(release: QuantileValues) -> str:
     """How far the ranks of the values drawn may be from those stated, or from those asked for."""
-    rows = style.number(int(np.max(release.accuracy("0.95", True))))
+    rows = number(int(np.max(release.accuracy("0.95", True))))
     stated = f"off by at most {rows}" if release.ranks is None else f"known to within ±{rows}"
     return f"Ranks are among {release.guarantee.unit.counted}, and {stated} (95%, all at once)."
 

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from sfumato.answers import Panels
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import style
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import FILL, INK, SERIES, UNKNOWN, UNKNOWN_HATCH
 from sfumato.risk import Choice
 from sfumato.risk.window import Window
@@ -60,7 +61,7 @@ def _panel(ax: Axes, choice: Choice) -> None:
     ax.set(xlim=(epsilons[0], epsilons[-1]), ylim=(0, min(1.0, 1.1 * highest)))
     ax.set(xlabel="epsilon", ylabel="risk of disclosure")
     columns = 2 if ax.get_position().width > 0.6 else 1
-    style.legend(ax, keys, style.plain(choice.subject, 60), columns=columns)
+    style.legend(ax, keys, plain(choice.subject, 60), columns=columns)
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ def draw_window(window: Window, ax: Axes | None) -> Axes:
     -------
     Axes
     """
-    ax = ax or style.figure(360)[1]
+    ax = style.axes_on(ax, 360)
     keys: list[Artist] = [*_errors(ax, window)]
     limit = window.risk.limit
     shares = [risk / limit for risk in window.risks]
@@ -104,7 +105,7 @@ def draw_window(window: Window, ax: Axes | None) -> Axes:
     for (name, level, colour), text in zip(levels, window.ends, strict=True):
         keys.append(_level(ax, level, colour, f"{name}: {window.kind.letter} {text}"))
     _scales(ax, window)
-    style.legend(ax, keys, "", columns=1 if style.is_narrow(ax) else 2)
+    style.legend(ax, keys, "", columns=1 if is_narrow(ax) else 2)
     return ax
 
 
@@ -113,7 +114,7 @@ def _errors(ax: Axes, window: Window) -> list[Line2D]:
     for i, part in enumerate(window.parts[:MOST]):
         allowed = part.accuracy.half_width
         shares = [width / allowed if width else math.nan for width in part.half_widths]
-        name = "error" if len(window.parts) == 1 else f"error of {style.plain(part.question, 28)}"
+        name = "error" if len(window.parts) == 1 else f"error of {plain(part.question, 28)}"
         label = f"{name}, as a share of ±{allowed:,.6g}"
         keys += ax.plot(window.costs, shares, color=COLOURS[i], label=label)
     return keys

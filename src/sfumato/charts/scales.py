@@ -11,7 +11,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 import numpy as np
@@ -41,7 +41,8 @@ BEYOND = "The bins at the ends also hold what lies beyond them."
 
 
 def value_axis(which: Axis, axis: LatticeAxis) -> None:
-    """Place the ticks of an axis of values: at dates, or at whole numbers such as years."""
+    """Name an axis of values, and place its ticks: at dates, or at whole numbers such as years."""
+    which.set_label_text(name_of(axis), parse_math=False)
     if axis.time is not None:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
@@ -104,7 +105,12 @@ def shade_keys(
         _log_ticks(bar, image.norm, style.is_narrow(ax))
     if not guarantee.unit.limits_kept:
         return [ground]
-    style.mark_bar_cut(bar)
+    # The shades are totals that a limit may have cut: the mark stands where the bar ends.
+    is_flat = bar.orientation == "horizontal"
+    mark = style.cut_key(">" if is_flat else "^")
+    mark.set_data([1.02 if is_flat else 0.5], [0.5 if is_flat else 1.02])
+    mark.set(transform=bar.ax.transAxes, clip_on=False)
+    bar.ax.add_line(mark)
     return [ground, style.cut_key()]
 
 
@@ -211,7 +217,15 @@ def is_continuous(axis: LatticeAxis) -> bool:
     return axis.calendar.part != "weekday" and axis.n_listed == axis.size
 
 
-def turned(angle: float) -> dict[str, Any]:
+class Turned(TypedDict, total=False):
+    """How labels of ticks are turned."""
+
+    rotation: float
+    ha: str
+    rotation_mode: str
+
+
+def turned(angle: float) -> Turned:
     """Labels that rise to the right, where they would not fit side by side; 0: as they are."""
     return {"rotation": angle, "ha": "right", "rotation_mode": "anchor"} if angle else {}
 
@@ -298,7 +312,8 @@ def mapped(table: Table, change: Callable[[Array], Array]) -> Table:
     """Take or reshape all arrays of a table alike."""
     arrays = (table.values, table.half, table.half_all, table.terms)
     down, down_all = (None if x is None else change(x) for x in (table.down, table.down_all))
-    return Table(*map(change, arrays), down, down_all)
+    values, half, half_all, terms = map(change, arrays)
+    return Table(values, half, half_all, terms, down, down_all)
 
 
 def sum_out(table: Table, keep: tuple[int, ...], law: CountLaw | None) -> Table:
@@ -328,11 +343,6 @@ def merge(table: Table, starts: Sequence[Array], law: CountLaw | None) -> Table:
     values, terms, cells = sums
     summed = _with_intervals(values, terms, law)
     return Table(values / cells, summed.half / cells, summed.half_all / cells, terms)
-
-
-def runs(size: int, most: int) -> Array:
-    """Where runs of neighbours begin, so that ``size`` cells become at most ``most``."""
-    return np.arange(0, size, -(-size // most))
 
 
 def _with_intervals(values: Array, terms: Array, law: CountLaw) -> Table:

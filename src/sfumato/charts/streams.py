@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
-from sfumato.basics import Array
+from sfumato.basics import Array, plain
 from sfumato.charts import style
+from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import BASE, SERIES
 from sfumato.domain import parse
 from sfumato.errors import UsageError
@@ -43,14 +43,14 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     above, below = _panels() if ax is None else (ax, None)
     x = _times(above, people.events)
     is_cut = bool(people.guarantee.unit.limits_kept)
-    kept = _largest(totals)
-    names = [style.plain(people.names[i]) for i in kept]
+    kept, note = _kept(people, totals)
+    names = [plain(people.names[i]) for i in kept]
     for colour, i in zip(SERIES, kept, strict=False):
         wide = half_all[:, i] if len(names) <= 1 else None
         _line_with_bands(above, x, totals[:, i], half[:, i], wide, colour, is_cut=is_cut)
     name = "total so far"
     if release.captions is not msgspec.UNSET:
-        name = style.plain(release.captions.axis_name(name), 40)
+        name = plain(release.captions.axis_name(name), 40)
     above.set_ylabel(name, parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
@@ -58,32 +58,30 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     keys = style.band_keys("95% interval of each total", "95% for all steps at once", lines)
     if is_cut:
         keys.append(style.cut_key())
-    style.legend(above, keys, _note(people))
+    style.legend(above, keys, note)
     if below is not None:
         _widths(above, below, x, half[:, kept[0]], half_all[:, kept[0]])
     return above
 
 
-def _note(people: CounterRelease) -> str:
-    """Return which totals are drawn, and of which rows, where these are not all."""
+def _kept(people: CounterRelease, totals: Array) -> tuple[Array, str]:
+    """Return which series are drawn, in their order, and what is said of them and their rows.
+
+    If there are many, these are the ones with the largest last total.
+    """
     scope = people.scope if people.guarantee.unit.limits_kept else ""
-    number = len(people.names)
-    if number <= FEW:
-        return scope
-    return f"The {FEW} categories with the largest last total, of {number:,}. {scope}"
-
-
-def _largest(totals: Array) -> Array:
-    """Return the few series that are drawn, in their order: those with the largest last total."""
     number = totals.shape[1]
-    if number <= FEW or not len(totals):
-        return np.arange(min(number, FEW))
-    return np.sort(np.argsort(-totals[-1], kind="stable")[:FEW])
+    if number <= FEW:
+        return np.arange(number), scope
+    note = f"The {FEW} categories with the largest last total, of {number:,}. {scope}"
+    if not len(totals):
+        return np.arange(FEW), note
+    return np.sort(np.argsort(-totals[-1], kind="stable")[:FEW]), note
 
 
 def _panels() -> tuple[Axes, Axes]:
     """Return a figure with a large panel above a low one, on one horizontal axis."""
-    fig, first = style.figure(400 if style.is_narrow(None) else 470)
+    fig, first = style.figure(400 if is_narrow(None) else 470)
     first.remove()
     heights = {"height_ratios": (3, 1.25)}
     kind = {"axes_class": style.Picture}
@@ -134,7 +132,7 @@ def _times(ax: Axes, events: Sequence[str]) -> Array:
     if len(x) < 2 or (np.diff(x) <= 0).any():
         ax.set_xlabel("step")
         return np.arange(1, len(events) + 1, dtype=float)
-    locator = AutoDateLocator(minticks=3, maxticks=6 if style.is_narrow(ax) else 10)
+    locator = AutoDateLocator(minticks=3, maxticks=6 if is_narrow(ax) else 10)
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     return x
@@ -178,13 +176,21 @@ def draw_errors(
             "Draw fewer in one picture",
         )
     steps = lengths.pop()
-    ax = ax or style.figure(340)[1]
+    ax = style.axes_on(ax, 340)
     keys = []
     for i, (label, deviation) in enumerate(deviations.items()):
-        keys.append(_line(ax, i, label, np.asarray(deviation, dtype=float)))
+        # Lines that lie on each other are both seen if one of them is dashed.
+        dashes: str | tuple[int, tuple[int, int]] = "-" if i < 3 else (0, (5, 5))
+        low, high, at = _envelope(np.asarray(deviation, dtype=float))
+        (line,) = ax.plot(at, high, color=SERIES[i], linestyle=dashes, label=style.plain(label))
+        if not np.array_equal(low, high):
+            # The deviation changes too fast for a line alone.
+            ax.fill_between(at, low, high, color=SERIES[i], alpha=0.35, linewidth=0)
+            line.set_linewidth(1.2)
+        keys.append(line)
     ax.set(xscale="log", xlim=(1, max(steps, 2)), xlabel="step", ylabel=unit)
     ax.set_ylim(bottom=0)
-    ax.xaxis.set_major_locator(LogLocator(10, numticks=4 if style.is_narrow(ax) else 8))
+    ax.xaxis.set_major_locator(LogLocator(10, numticks=4 if is_narrow(ax) else 8))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda step, _: style.short(step)))
     style.legend(ax, keys, f"{steps:,} steps, one price", columns=2)
     return ax
@@ -201,18 +207,3 @@ def _envelope(values: Array) -> tuple[Array, Array, Array]:
     starts = np.unique(np.geomspace(1, steps, POINTS).astype(np.int64)) - 1
     low = np.minimum.reduceat(values, starts)
     return low, np.maximum.reduceat(values, starts), starts + 1
-
-
-def _line(ax: Axes, i: int, label: str, deviation: Array) -> Line2D:
-    """Draw one method: a line, under a band where the deviation changes too fast for a line."""
-    colour = SERIES[i]
-    # Lines that lie on each other are both seen if one of them is dashed.
-    dashes: str | tuple[int, tuple[int, int]] = "-" if i < 3 else (0, (5, 5))
-    low, high, at = _envelope(deviation)
-    width = None
-    if not np.array_equal(low, high):
-        ax.fill_between(at, low, high, color=colour, alpha=0.35, linewidth=0)
-        width = 1.2
-    name = style.plain(label)
-    (line,) = ax.plot(at, high, color=colour, linestyle=dashes, linewidth=width, label=name)
-    return line

@@ -170,6 +170,16 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
         return fig, fig.add_subplot(axes_class=Picture)
 
 
+def axes_on(ax: Axes | None, height: int, narrow: int | None = None) -> Axes:
+    """Return the Axes that were given, else those of a new figure, so many pixels high.
+
+    ``narrow`` is the height on a phone, if it is another one.
+    """
+    if ax is not None:
+        return ax
+    return figure(narrow if narrow and is_narrow(None) else height)[1]
+
+
 LONGEST_AT_A_GLANCE = 24
 # The look of what is not known.
 HATCHED = {"facecolor": UNKNOWN, "edgecolor": UNKNOWN_HATCH, "hatch": "////", "linewidth": 0}
@@ -419,16 +429,9 @@ def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^
 def cut_key(marker: str = "^", otherwise: str = "higher") -> Line2D:
     """The legend entry of these marks, and what the totals may be without the limit."""
     label = f"without the limit, the total may be {otherwise}"
-    return Line2D([], [], color=INK, marker=marker, linestyle="", label=label, **CUT)
-
-
-def mark_bar_cut(bar: Colorbar) -> None:
-    """Mark a colour bar whose shades are totals that a limit may have cut."""
-    is_flat = bar.orientation == "horizontal"
-    mark = cut_key(">" if is_flat else "^")
-    mark.set_data([1.02 if is_flat else 0.5], [0.5 if is_flat else 1.02])
-    mark.set(transform=bar.ax.transAxes, clip_on=False)
-    bar.ax.add_line(mark)
+    key = Line2D([], [], color=INK, marker=marker, linestyle="", label=label)
+    key.set(**CUT)
+    return key
 
 
 def unseen(ax: Axes) -> None:
@@ -473,5 +476,8 @@ def _wrapped(note: str, columns: int) -> str:
 
 
 def thin(size: int, most: int) -> Array:
-    """Which of ``size`` even positions get a label, at most ``most`` of them: int64 ndarray."""
+    """Which of ``size`` even positions get a label, or begin a run of neighbours that are added up.
+
+    They are at most ``most``: int64 ndarray.
+    """
     return np.arange(0, size, max(1, -(-size // max(most, 1))))

@@ -146,7 +146,6 @@ def text_on(background: ColorType | Array) -> str:
 # --- figures --------------------------------------------------------------------------------------
 
 UNWANTED = (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<defs>\s*<style.*?</style>\s*</defs>")
-DATED = ("Date", "Creator", "Format", "Type")
 LONG = 60  # points from which a line is written as steps
 # What a page's script and its style sheet look for, by the ids that ``maps`` gives.
 HOOKS = (
@@ -189,7 +188,14 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
     # The parts of a map have classes.
     for pattern, put in HOOKS + AXES_OF_MAP if 'id="map:' in body else HOOKS:
         body = re.sub(pattern, put, body)
-    body = _redrawable(_compact(_own_ids(body, name)))
+    body = _compact(_own_ids(body, name))
+    # A page may set the house colours: each becomes a CSS property, with itself as the default.
+    # White text stands on a shade of a scale, which is the same in the dark, and stays white.
+    body = re.sub(
+        rf"(<text[^>]*fill: {PAPER})|({'|'.join(COLOURS)})\b",
+        lambda match: match[1] or f"var(--chart-{COLOURS[match[2]]}, {match[2]})",
+        body,
+    )
     width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
     of_map = ' class="of-map"' if '<g class="map"' in body else ""
     head = (
@@ -219,7 +225,7 @@ def _printed(fig: Figure) -> str:
                 POINTS * height,
                 target,
                 image_dpi=dpi,
-                metadata=dict.fromkeys(DATED),
+                metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
             )
             renderer = MixedModeRenderer(fig, width, height, dpi, written)
             _Printer(fig, renderer)
@@ -285,19 +291,6 @@ def _steps(text: str) -> str:
             parts.append(f"{_shortest(step[0] / 100)} {_shortest(step[1] / 100)} ")
         at = to
     return "".join(parts).strip().replace(" -", "-").replace(" M", "M")
-
-
-def _redrawable(body: str) -> str:
-    """Let a page set the house colours: each becomes a CSS property, with itself as the default.
-
-    White text stands on a shade of a scale, which is the same in the dark, and stays white.
-    """
-    known = "|".join(COLOURS)
-    return re.sub(
-        rf"(<text[^>]*fill: {PAPER})|({known})\b",
-        lambda match: match[1] or f"var(--chart-{COLOURS[match[2]]}, {match[2]})",
-        body,
-    )
 
 
 def _own_ids(body: str, name: str) -> str:
