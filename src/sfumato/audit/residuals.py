@@ -164,7 +164,6 @@ class _Linear:
         return True
 
     def _same(self, script: tuple[int, ...], moved: Array) -> tuple[int, ...]:
-        """Return the draws with which the other data set gives the same numbers."""
         draws = np.array(script)
         for number, far in enumerate(moved.tolist()):
             # A draw that enters this number alone makes good for it.

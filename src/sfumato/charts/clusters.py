@@ -88,7 +88,6 @@ def _unknown_key() -> Line2D:
 
 
 def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
-    """Lines between the groups of nearest centres."""
     ends = [axis.ends for axis in release.lattice.grids]
     across, up = (np.linspace(*ends[i], PIXELS) for i in (x, y))
     points = np.empty((PIXELS * PIXELS, 2))

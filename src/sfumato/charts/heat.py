@@ -135,7 +135,6 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) ->
 
 
 def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
-    """Write each count into its cell, black or white, whichever reads better."""
     colours = np.asarray(mpl.colormaps[SEQUENTIAL](norm(table.values)))
     for (row, column), value in np.ndenumerate(table.values):
         ink = style.text_on(colours[row, column, :3]) if table.low[row, column] > 0 else MUTED

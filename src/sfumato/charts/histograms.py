@@ -169,7 +169,6 @@ def _scaled(axis: LatticeAxis) -> LatticeAxis:
 
 
 def _keys_note(selection: KeyLaw, axes: tuple[LatticeAxis, ...]) -> str:
-    """Return which keys are not in the picture."""
     if not all(axis.size for axis in axes):
         return f"No {plain(axes[0].name)} had enough rows to be shown."
     rows = selection.count_kept(0.95)

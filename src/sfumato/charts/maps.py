@@ -421,7 +421,6 @@ def _height(extent: Extent, aspect: float | None) -> int:
 
 
 def _shade(ax: Axes, density: Array, plane: Plane, guarantee: Guarantee) -> list[Artist]:
-    """Draw the densities with the bar of their colours, and return their legend entries."""
     shown = np.where(density > 0, density, np.nan)
     if not plane.is_geographic:
         style.unseen(ax)

@@ -142,7 +142,6 @@ def positions_of(axis: LatticeAxis) -> Array | None:
 
 
 def _has_single_numbers(axis: LatticeAxis) -> bool:
-    """Return whether each bin holds one whole number alone."""
     if not isinstance(axis, GridAxis) or not axis.whole_names():
         return False
     lowest, highest = axis.extremes()

@@ -80,7 +80,6 @@ def _kept(people: CounterRelease, totals: Array) -> tuple[Array, str]:
 
 
 def _panels() -> tuple[Axes, Axes]:
-    """Return a figure with a large panel above a low one, on one horizontal axis."""
     fig, first = style.figure(400 if is_narrow(None) else 470)
     first.remove()
     heights = {"height_ratios": (3, 1.25)}

@@ -120,7 +120,6 @@ def _outside(points: Floats, radius: Fraction, bits: Bits) -> Cells:
 
 
 def _beyond(points: Floats, words: Words, radius: Fraction, bits: Bits) -> Flags:
-    """Return whether each report lies beyond L of its point."""
     length = float(radius)
     side = 1 + 2 * length
     places = words.astype(np.float64) * (side * 2.0**-64) - length

@@ -132,10 +132,14 @@ def posterior_belief(
         seen = float(fraction(noisy, "result"))
         given = pick(prior)
         answers = listed_answers(column, parsed)
-        beliefs = np.zeros(len(answers)) if given is None else _log(checked_prior(given, column))
+        before = np.ones(len(answers)) if given is None else checked_prior(given, column)
         scale = _sensitivity(column, parsed, pick(sensitivity))
-        if scale > 0:
-            beliefs = beliefs - _further(seen, answers, scale) * level
+        # A world may have been ruled out, and another be further away than floats reach.
+        with np.errstate(divide="ignore", over="ignore"):
+            beliefs = np.log(before)
+            if scale > 0:
+                distance = np.abs(seen - answers)
+                beliefs = beliefs - (distance - distance.min()) / scale * level
         weights = np.exp(beliefs - beliefs.max())
         return np.asarray(weights / weights.sum())
 
@@ -501,21 +505,6 @@ def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
             "Leave it out, and it is taken from the universe",
         )
     return scale
-
-
-def _further(seen: float, answers: Array, scale: float) -> Array:
-    """Return how much further each world is from an answer than the nearest world, in scales.
-
-    It is infinity beyond the range of floats.
-    """
-    with np.errstate(over="ignore"):
-        distance = np.abs(seen - answers)
-        return np.asarray((distance - distance.min()) / scale)
-
-
-def _log(weights: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(weights)
 
 
 # --- possible data sets ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.basics import Array
 from sfumato.errors import Infeasible, explained
-from sfumato.risk.subsets import largest_change, spread, subset_moments
+from sfumato.risk.subsets import largest_change, spread, subset_moments, subsets_of
 from sfumato.risk.universe import (
     Column,
     Query,
@@ -385,13 +385,10 @@ def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
             "it has no closed form, and there are too many data sets to compare",
             f"Take size = {column.n - 1:,}, or use mean, sum, median or a percentile",
         )
-    flat = itertools.chain.from_iterable(itertools.combinations(range(column.n), size))
-    indices = np.fromiter(flat, dtype=np.intp).reshape(-1, size)
-    return column.centred[indices]
+    return subsets_of(column.centred, size)
 
 
 def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> float:
-    """Return M(size, k) by enumeration."""
     too_many = how_many(column.n, size) * size * size > MOST_NUMBERS
     pairs = column.n * how_many(column.n - 1, size - 1)
     if k == 1 and size > 2 and too_many and pairs <= MOST_NUMBERS:

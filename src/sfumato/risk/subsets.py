@@ -150,12 +150,19 @@ def subset_moments(x: Array, size: int) -> tuple[Array, Array]:
     return np.concatenate(all_sums), np.concatenate(all_squares)
 
 
-def _moments(x: Array, size: int) -> tuple[Array, Array]:
-    """Return the sums and the sums of squares of all subsets of a size, by enumeration."""
+def subsets_of(x: Array, size: int) -> Array:
+    """Return every subset of a size, record by record: an ndarray of shape (subsets, size).
+
+    They are in the order of ``itertools.combinations``.
+    """
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
     # The number of rows is given, since -1 would be ambiguous for subsets of no records.
-    indices = np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)
-    rows = x[indices]
+    return x[np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)]
+
+
+def _moments(x: Array, size: int) -> tuple[Array, Array]:
+    """Return the sums and the sums of squares of all subsets of a size, by enumeration."""
+    rows = subsets_of(x, size)
     return rows.sum(axis=1), (rows**2).sum(axis=1)
 
 

@@ -285,22 +285,16 @@ def parse(query: QueryName) -> Query:
     if isinstance(query, str) and query in NAMES:
         return Query(query, Fraction(1, 2) if query == "median" else None)
     if isinstance(query, tuple | list) and len(query) == 2 and query[0] == "percentile":
-        return Query("percentile", _share_below(query[1]))
+        at = fraction(query[1], "percentile") / 100
+        if not 0 <= at <= 1:
+            raise UsageError(
+                "a percentile outside 0 to 100", "there is none", 'Write ("percentile", 25)'
+            )
+        return Query("percentile", at)
     raise _unknown(query)
 
 
-def _share_below(percentile: Exactly) -> Fraction:
-    """Read a percentile as a share, or refuse it."""
-    at = fraction(percentile, "percentile") / 100
-    if not 0 <= at <= 1:
-        raise UsageError(
-            "a percentile outside 0 to 100", "there is none", 'Write ("percentile", 25)'
-        )
-    return at
-
-
 def _unknown(query: object) -> UsageError:
-    """Return the refusal of what is no query."""
     if not isinstance(query, str | tuple | list):
         return UsageError(
             f"a query of type {type(query).__name__}",

@@ -7,7 +7,6 @@ up in another order, must not look like a way to tell two worlds apart.
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -18,7 +17,7 @@ from sfumato.basics import Array, as_floats
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.sensitivity import FEW
-from sfumato.risk.subsets import lattice_sums, split_in_half
+from sfumato.risk.subsets import lattice_sums, split_in_half, subsets_of
 from sfumato.risk.universe import ROUNDING, Column, Query, answers, interpolate
 
 OF_SUMS = ("sum", "mean")
@@ -47,7 +46,7 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         without = leave_one_out(column.centred, query)
         return collapse(without, _tolerance_without_one(without, query))
     if column.worlds <= MOST_LISTED and column.worlds * column.size <= MOST_NUMBERS:
-        rows = _listed(_shiftless(column, query), column.size)
+        rows = subsets_of(_shiftless(column, query), column.size)
         return collapse(answers(query, rows), _tolerance(column, query))
     return _counted(column, query)
 
@@ -191,7 +190,6 @@ def _log_choose(n: Array, k: int) -> Array:
 
 
 def _merge(values: Array, logs: Array, tolerance: float = 0.0) -> Answers:
-    """Add up the counts of equal answers."""
     order = np.argsort(values, kind="stable")
     values = values[order]
     logs = logs[order]
@@ -199,12 +197,6 @@ def _merge(values: Array, logs: Array, tolerance: float = 0.0) -> Answers:
     if len(starts) == len(values):
         return Answers(values, logs)
     return Answers(values[starts], np.logaddexp.reduceat(logs, starts))
-
-
-def _listed(x: Array, size: int) -> Array:
-    """Return every world, record by record: an ndarray of shape (worlds, size)."""
-    flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
-    return x[np.fromiter(flat, dtype=np.intp).reshape(-1, size)]
 
 
 def listed_answers(column: Column, query: Query) -> Array:
@@ -220,7 +212,7 @@ def listed_answers(column: Column, query: Query) -> Array:
         If there are more worlds than can be listed.
     """
     if column.worlds * column.size <= MOST_NUMBERS and column.worlds <= MOST_LISTED:
-        rows = _listed(column.records, column.size)
+        rows = subsets_of(column.records, column.size)
         return answers(query, np.sort(rows, axis=1) if query.at is not None else rows)
     if column.leaves_one_out:
         return _listed_leave_one_out(column, query)
