@@ -187,8 +187,9 @@ class Filters:
         if terms is None or not event:
             return f"has a curve of {name[0]} {whose}, which has none" if curve else None
         composition = curves_of(terms)
-        state = self._states.get(name, composition.start)
-        expected = curve_after(composition, state, NOTHING, event)
+        expected = curve_after(
+            composition, self._states.get(name, composition.start), NOTHING, event
+        )
         self._states[name] = expected[1]
         self._counted_by.setdefault(name, terms)
         if curve != expected:
@@ -233,7 +234,11 @@ def audit(rows: PublicRows, known: tuple[int, str] | None) -> Audited:
         ("cap", data): capping(data, *limit, terms.get(data, ""))
         for data, limit in rows.ceilings().items()
     }
-    answers = {number: digest_of(payload) for number, payload in rows.answers()}
+    # An edited file may hold something else than bytes: a text that is no hash then.
+    answers = {
+        number: payload_digest(payload) if isinstance(payload, bytes) else "not bytes"
+        for number, payload in rows.answers()
+    }
     highest = rows.highest()
     books = Books(rows.entries(), rows.totals(), answers, highest, settled, rows.terms())
     return audited(books, known, rows.damage(thorough=True))
@@ -265,11 +270,6 @@ def first_fault(rows: PublicRows) -> str | None:
         if first is None or first.kind != "open" or first.note != note:
             return f"account {name!r} was edited: {NOT_AS_OPENED}"
     return None
-
-
-def digest_of(payload: object) -> str:
-    """The hash of an answer; a text that is no hash if an edited file holds something else."""
-    return payload_digest(payload) if isinstance(payload, bytes) else "not bytes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,15 +318,16 @@ def settle(rows: PublicRows, request: Request, payer: Payer, tried: list[Entry])
     # meanwhile, and what is found under a key stays until the charge.
     of_key = lru_cache(partial(rows.of_key, request.account))
     guard = rows.guard()
+    fresh = fresh_name(request.key)
     if guard is None:
         assert payer.secrets is not None
         # The name is on disk before the charge is, or with it. A name without a charge may be given
         # again; a charge without a name would be spent in vain: nobody could find its answer.
-        rows.foresee(partial(_foresee_charge, request=request, secrets=payer.secrets))
+        rows.foresee(partial(_foresee_charge, request=request, payer=payer, key=fresh[0]))
         using = payer.secrets.using(rows.name_rows())
-        named = using(partial(payer.secrets.name, request, of_key))
+        named = using(partial(payer.secrets.name, request, fresh, of_key))
     else:
-        named = _guarded_name(guard, request, of_key)
+        named = _guarded_name(guard, request, fresh, of_key)
     past = _past(request, named, of_key)
     if is_answered(past):
         return Settled(past, None)
@@ -337,15 +338,16 @@ def settle(rows: PublicRows, request: Request, payer: Payer, tried: list[Entry])
     return _go_on(rows, request, payer, named, past, tried)
 
 
-def _guarded_name(guard: Guard, request: Request, of_key: Callable[[str], list[Entry]]) -> Named:
+def _guarded_name(
+    guard: Guard, request: Request, fresh: tuple[str, str], of_key: Callable[[str], list[Entry]]
+) -> Named:
     """What `Secrets.name` returns, for a caller who may not read the secrets."""
+    keys = []
     if request.key is None and request.place is not None:
         # Of this state too: its own name is in the way of no other.
         keys = [key for key in guard.keys(request) if of_key(key)]
-    else:
-        keys = []
     # In the transaction of the charge: one is never there without the other.
-    named = guard.name(request, fresh_name(request.key))
+    named = guard.name(request, fresh)
     if keys and named.key not in keys:
         return Named("elsewhere", elsewhere=tuple(keys))
     return named
@@ -396,9 +398,10 @@ def settle_stream(rows: PublicRows, request: Request, payer: Payer) -> tuple[Ent
     """The charge of a stream, made now if it is not there, and whether the stream was begun."""
     assert payer.secrets is not None
     of_key = lru_cache(partial(rows.of_key, request.account))
-    rows.foresee(partial(_foresee_charge, request=request, secrets=payer.secrets))
+    fresh = fresh_name(request.key)
+    rows.foresee(partial(_foresee_charge, request=request, payer=payer, key=fresh[0]))
     using = payer.secrets.using(rows.name_rows())
-    named = using(partial(payer.secrets.name, request, of_key))
+    named = using(partial(payer.secrets.name, request, fresh, of_key))
     past = _past(request, named, of_key)
     if not past:
         return _enter(rows, request, payer, named), False
@@ -406,14 +409,14 @@ def settle_stream(rows: PublicRows, request: Request, payer: Payer) -> tuple[Ent
     return past[0], is_answered(past)
 
 
-def _foresee_charge(rows: PublicRows, request: Request, secrets: Secrets) -> None:
+def _foresee_charge(rows: PublicRows, request: Request, payer: Payer, key: str) -> None:
     """Read what a charge under a new name reads."""
     account = request.account
     names = rows.name_rows()
-    if names is not None:
+    secrets = payer.secrets
+    if names is not None and secrets is not None:
         known(names, request, secrets.tags(request), secrets.place_tag(request))
-    if request.key is not None:
-        rows.of_key(account, request.key)
+    rows.of_key(account, key)
     rows.account(account)
     rows.has_spenders(account)
     if request.binding is not None or request.event:

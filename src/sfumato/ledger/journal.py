@@ -274,7 +274,15 @@ def _require_together(
     # In whole units, component by component: no rounding lets a last charge through.
     curve = allowed_curve(composition, state, cost, event)
     if curve is None:
-        raise refusals.above_ceiling(account, data, cost, composition, state, event)
+        raise refusals.over(
+            account.name,
+            f"for the data set {data!r}",
+            composition,
+            state,
+            cost,
+            event,
+            limit=("its ceiling", ", over all accounts"),
+        )
     return curve if terms else ()
 
 
@@ -324,7 +332,16 @@ def require_spender(
         raise refusals.no_spender(account, caller, nearest(caller.name, names) if names else "")
     curve = allowed_curve(spender.composition, spender.state, cost, event)
     if curve is None:
-        raise refusals.above_own_ceiling(spender, cost, event)
+        raise refusals.over(
+            account.name,
+            f"to account {account.name!r} by {spender.name!r}",
+            spender.composition,
+            spender.state,
+            cost,
+            event,
+            limit=("this spender's ceiling", ""),
+            remedy="Ask for less, or ask the custodian of the ledger to raise the ceiling",
+        )
     return spender, curve if spender.terms else ()
 
 

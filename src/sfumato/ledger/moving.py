@@ -86,9 +86,21 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: b
             "Move the ledger there instead of this one",
         )
     if target.reading(_is_filled):
-        _require_same(rows, target)
+        # Another ledger may have filled it meanwhile.
+        if target.reading(lambda new: new.identity()) != rows.identity():
+            raise LedgerError(
+                target.label,
+                "there is another ledger in it",
+                "Name the store that the move began with",
+            )
+    elif secrets.reading(lambda kept: kept.value(COPIED)) is not None:
+        # The first copy may be spent from, beside which no second one may be.
+        raise LedgerError(
+            secrets.label,
+            "it was copied to another store of this name before",
+            "Use the ledger there, or restore it",
+        )
     else:
-        _require_never_copied(secrets)
         target.writing(lambda new: _copy_public(rows, new, entries, upgraded=upgraded))
     # Before there are secrets with which the copy could be charged: two stores may have one label,
     # and a second copy would be spent from beside the first.
@@ -123,24 +135,6 @@ def _require_empty(target: Store) -> None:
     if target.reading(_is_filled):
         raise LedgerError(
             target.label, "there is a ledger in it", "Name a new file, or an empty database"
-        )
-
-
-def _require_same(rows: PublicRows, target: Store) -> None:
-    """Refuse to go on in a store that another ledger has filled meanwhile."""
-    if target.reading(lambda new: new.identity()) != rows.identity():
-        raise LedgerError(
-            target.label, "there is another ledger in it", "Name the store that the move began with"
-        )
-
-
-def _require_never_copied(secrets: SecretStore) -> None:
-    """Refuse a second copy in an empty store, where the first one may be spent from."""
-    if secrets.reading(lambda kept: kept.value(COPIED)) is not None:
-        raise LedgerError(
-            secrets.label,
-            "it was copied to another store of this name before",
-            "Use the ledger there, or restore it",
         )
 
 

@@ -153,8 +153,7 @@ class PostgresGuard(SQLRows, Guard):
 
     def keys(self, request: Request) -> list[str]:
         names = (request.account, list(request.words), request.place)
-        rows = self._of_spender("SELECT names_of(?, ?, ?)", *names)
-        return [str(key) for (key,) in rows]
+        return [str(key) for (key,) in self._of_spender("SELECT names_of(?, ?, ?)", *names)]
 
     def _of_spender(self, query: str, account: str, *values: object) -> list[Row]:
         """What a function of the guard gives the spenders of an account; others are refused."""
@@ -329,7 +328,15 @@ class PostgresStore(PostgresPart[PublicRows], Store):
         store = PostgresSecretStore(self._address, self._schema, create=create)
         try:
             # What is read here once is no secret any more, so it is not used.
-            store.require_owner_only()
+            name = store.database.schema
+            openers = store.database.reading(lambda ask: list(ask(OPEN_TO, (name,))))
+            if openers:
+                others = ", ".join(str(who) for (who,) in openers)
+                raise LedgerError(
+                    store.label,
+                    f"roles other than its owner may open its secrets: {others}",
+                    f"Run `REVOKE ALL ON SCHEMA {name} FROM {others}`, then ask again",
+                )
         except BaseException:
             store.close()
             raise
@@ -348,18 +355,6 @@ class PostgresSecretStore(PostgresPart[SecretRows], SecretStore):
 
     def given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
         return lambda ask: action(PostgresSecretRows(ask, self.database.reached))
-
-    def require_owner_only(self) -> None:
-        """Refuse secrets that a role was let into, as files are refused that others may open."""
-        name = self.database.schema
-        openers = self.database.reading(lambda ask: list(ask(OPEN_TO, (name,))))
-        if openers:
-            others = ", ".join(str(who) for (who,) in openers)
-            raise LedgerError(
-                self.label,
-                f"roles other than its owner may open its secrets: {others}",
-                f"Run `REVOKE ALL ON SCHEMA {name} FROM {others}`, then ask again",
-            )
 
     def forget(self) -> None:
         """Rewrite the tables without the rows that were wiped.

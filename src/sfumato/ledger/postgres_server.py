@@ -827,7 +827,17 @@ class Database:
         try:
             version = self._version(db)
             if version is None:
-                self._require_makeable(db, create=create)
+                obstacle = "there is no ledger in this database"
+                (may,) = _only(db, "SELECT has_database_privilege(current_database(), 'create')")
+                if create and not may:
+                    obstacle = f"{obstacle}, and this role may not make one"
+                if not (create and may):
+                    raise LedgerError(
+                        self.label,
+                        obstacle,
+                        "Check the address; the custodian makes a ledger there by "
+                        "`sfumato ledger init`",
+                    )
             elif version != self.kind.version:
                 query = "SELECT pg_has_role(nspowner, 'usage') FROM pg_namespace WHERE nspname = %s"
                 if db.execute(query, (self.schema,)).fetchone() != (True,):
@@ -848,16 +858,6 @@ class Database:
         except BaseException:
             self._drop()
             raise
-
-    def _require_makeable(self, db: Connection, *, create: bool) -> None:
-        """Refuse to make a ledger that nobody asked for, or that this role may not make."""
-        remedy = "Check the address; the custodian makes a ledger there by `sfumato ledger init`"
-        obstacle = "there is no ledger in this database"
-        (may,) = _only(db, "SELECT has_database_privilege(current_database(), 'create')")
-        if not create:
-            raise LedgerError(self.label, obstacle, remedy)
-        if not may:
-            raise LedgerError(self.label, f"{obstacle}, and this role may not make one", remedy)
 
     def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""

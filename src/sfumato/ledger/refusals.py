@@ -13,7 +13,6 @@ from sfumato.ledger.entries import (
     Amount,
     Binding,
     Entry,
-    Spender,
     charge_in_words,
     written,
 )
@@ -53,26 +52,10 @@ def differs(account: Account, rule: str, total: Amount | None, terms: str = "") 
 def exceeded(account: Account, cost: Amount, event: str = "") -> BudgetExceeded:
     """The account cannot pay."""
     whose = f"to account {account.name!r}"
-    return _over(account.name, whose, account.composition, account.state, cost, event)
+    return over(account.name, whose, account.composition, account.state, cost, event)
 
 
-def above_ceiling(
-    account: Account, data: str, cost: Amount, composition: Composition, state: State, event: str
-) -> BudgetExceeded:
-    """The accounts of a data set together cannot pay."""
-    whose = f"for the data set {data!r}"
-    return _over(
-        account.name,
-        whose,
-        composition,
-        state,
-        cost,
-        event,
-        limit=("its ceiling", ", over all accounts"),
-    )
-
-
-def _over(
+def over(
     account: str,
     whose: str,
     composition: Composition,
@@ -155,11 +138,18 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
     if account.protects.casefold() == binding.protects.casefold():
         # They are most likely the same persons, on whom another account would spend once more.
         obstacle = f"it protects {account.protects}: only capital letters differ"
-        remedy = "If these are the same persons, name the column as before in the table; if not,"
-        return UsageError(request, obstacle, f"{remedy} {another}")
+        return UsageError(
+            request,
+            obstacle,
+            "If these are the same persons, name the column as before in the table; if not, "
+            f"{another}",
+        )
     obstacle = f"the account protects {account.protects}, and the two costs do not add up"
-    same = "Name the same person column as before (command line: --person COLUMN)"
-    return UsageError(request, obstacle, f"{same}, or {another}")
+    return UsageError(
+        request,
+        obstacle,
+        f"Name the same person column as before (command line: --person COLUMN), or {another}",
+    )
 
 
 def charging(account: Account, obstacle: str, remedy: str) -> UsageError:
@@ -234,20 +224,6 @@ def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
         f"charging account {account.name!r} as {caller.name!r}",
         f"it has no such spender{known}",
         TO_BE_NAMED,
-    )
-
-
-def above_own_ceiling(spender: Spender, cost: Amount, event: str) -> BudgetExceeded:
-    """A spender has spent what they may."""
-    return _over(
-        spender.account,
-        f"to account {spender.account!r} by {spender.name!r}",
-        spender.composition,
-        spender.state,
-        cost,
-        event,
-        limit=("this spender's ceiling", ""),
-        remedy="Ask for less, or ask the custodian of the ledger to raise the ceiling",
     )
 
 

@@ -75,7 +75,13 @@ class Secrets:
             )
         self._secret = secret
 
-    def name(self, request: Request, charged: Callable[[str], object], rows: NameRows) -> Named:
+    def name(
+        self,
+        request: Request,
+        fresh: tuple[str, str],
+        charged: Callable[[str], object],
+        rows: NameRows,
+    ) -> Named:
         """Find the name of a question, or give it one, within a transaction that writes.
 
         Parameters
@@ -83,6 +89,8 @@ class Secrets:
         request : Request
             The question and its key; None: the key that was made for it, or a new one. What was
             asked is stored as an HMAC only.
+        fresh : pair of str
+            From `fresh_name`: the key and digest that the question is given if it has none.
         charged : callable
             What was entered in the ledger under a key: something, if it was charged. A name
             without a charge is left over from a charge that was refused, and may be given again.
@@ -99,7 +107,7 @@ class Secrets:
         derived = request.key is None or (
             request.fresh and not _is_charged(noted.namesake, charged)
         )
-        key, digest = fresh_name(request.key)
+        key, digest = fresh
         rows.keep(request.account, NameRow(key, tags[0], digest, place), derived=derived)
         if noted.seed is not None:
             # The seed of a name that stays free is for a question that counts other columns.

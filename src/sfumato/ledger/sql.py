@@ -230,8 +230,10 @@ class SQLPublicRows(SQLRows, PublicRows):
         most: int | None = None,
     ) -> Iterator[Entry]:
         chosen, of_account = ("", ()) if account is None else ("AND account = ?", (account,))
-        where = f"WHERE sequence > ? {chosen} ORDER BY sequence LIMIT ?"
-        query = f"SELECT {self._columns} FROM entries {where}"
+        query = (
+            f"SELECT {self._columns} FROM entries "
+            f"WHERE sequence > ? {chosen} ORDER BY sequence LIMIT ?"
+        )
         values = (after, *of_account, ALL if most is None else most)
         return map(entry_of, self._ask(query, values))
 
@@ -470,8 +472,10 @@ class SQLSecretRows(SQLNameRows, SecretRows):
         self._ask("INSERT INTO about (name, value) VALUES (?, ?)", (name, value))
 
     def names(self) -> list[tuple[str, NameRow, bool]]:
-        query = "SELECT account, derived, key, tag, digest, place FROM requests"
-        rows = self._ask(f"{query} ORDER BY account, key", ())
+        rows = self._ask(
+            "SELECT account, derived, key, tag, digest, place FROM requests ORDER BY account, key",
+            (),
+        )
         return [
             (str(account), NameRow._make(name), bool(derived)) for account, derived, *name in rows
         ]
@@ -515,8 +519,11 @@ class SQLSecretRows(SQLNameRows, SecretRows):
         self._ask(query, (row.number, row.spec, row.secret, *row.at))
 
     def position(self, stream: int) -> Position | None:
-        query = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
-        return self._made(Position._make, query, stream)
+        return self._made(
+            Position._make,
+            "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?",
+            stream,
+        )
 
     def step_of(self, stream: int, event: str) -> Step | None:
         return self._made(Step._make, f"{STEPS} AND event = ? AND event <> ''", stream, event)

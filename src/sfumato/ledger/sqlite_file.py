@@ -109,8 +109,7 @@ OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 @cache
 def script(name: str) -> str:
     """The statements of a script."""
-    folder = resources.files("sfumato.ledger") / "tables" / "sqlite"
-    return folder.joinpath(name).read_text(encoding="utf-8")
+    return (resources.files("sfumato.ledger") / "tables" / "sqlite" / name).read_text("utf-8")
 
 
 def version_of(db: sqlite3.Connection) -> int:
@@ -412,17 +411,15 @@ class Database:
             self._connect(writes=writes)
         elif self.is_made:
             self._checked_identity()
-        assert self._connection is not None
-        self._end_interrupted(self._connection)
-        return self._connection
-
-    def _end_interrupted(self, connection: sqlite3.Connection) -> None:
+        connection = self._connection
+        assert connection is not None
         # An interrupt may have left a transaction open. Nobody was told of what is in it.
         if connection.in_transaction:
             try:
                 connection.rollback()
             except sqlite3.Error as error:
                 raise self._broken(error) from error
+        return connection
 
     def _checked_identity(self) -> tuple[int, int] | None:
         """Device and number of the file that the path names now; None if there is none.

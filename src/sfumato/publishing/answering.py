@@ -149,13 +149,16 @@ class LeftOut:
         unit = answer.guarantee.unit
         sentences = []
         for name, limit in unit.limits_kept.items():
-            limited = limit_in_words(name, limit, unit.who)
-            unknown = f"{limited}, and how many rows that leaves out is not known."
+            unknown = (
+                f"{limit_in_words(name, limit, unit.who)}, and how many rows that leaves out is "
+                "not known."
+            )
             sentences.append(told.get(name) or f"{unknown[:1].upper()}{unknown[1:]}")
         left_out = " ".join(sentences)
         further = answer.guarantee.counted.removeprefix(counted_rows(unit))
-        counted = f"{counted_rows(unit, left_out)}{further}"
-        return _promising(answer, left_out=left_out, counted=counted)
+        return _promising(
+            answer, left_out=left_out, counted=f"{counted_rows(unit, left_out)}{further}"
+        )
 
     def _about_limits(
         self, answer: Release, known: Sequence[PersonsRelease]
@@ -186,6 +189,7 @@ class LeftOut:
     def _stored(self, label: str) -> list[PersonsRelease]:
         """Return stored answers about persons of this state of the data, in order of storing."""
         ledger = self._account.ledger
+        persons = self._source.unit.uncalled.of_all_rows
         for entry in ledger.log(self._account.name, after=self._last_seen):
             self._last_seen = entry.sequence
             # The note of a long plan is cut, and may have named the question.
@@ -194,22 +198,19 @@ class LeftOut:
                 self._charged[entry.key] = entry
             elif entry.kind == "store" and entry.key in self._charged:
                 charge = self._charged[entry.key]
-                self._read += [(charge, release) for release in self._about_persons(charge)]
+                try:
+                    answers = stored_releases(ledger.answer(charge.sequence) or b"[]")
+                except (*UNREADABLE, LedgerError):
+                    # Another version wrote it, or it is damaged: `verify` says so.
+                    continue
+                # Those about persons whom the source protects alike.
+                self._read += [
+                    (charge, release)
+                    for release in answers
+                    if isinstance(release, PersonsRelease)
+                    and release.unit.uncalled.of_all_rows == persons
+                ]
         return [release for charge, release in self._read if ledger.is_of_state(charge, label)]
-
-    def _about_persons(self, charge: Entry) -> list[PersonsRelease]:
-        """Return what a charge has stored about persons whom the source protects alike."""
-        try:
-            answers = stored_releases(self._account.ledger.answer(charge.sequence) or b"[]")
-        except (*UNREADABLE, LedgerError):
-            # Another version wrote it, or it is damaged: `verify` says so. It is not quoted.
-            return []
-        persons = self._source.unit.uncalled.of_all_rows
-        return [
-            release
-            for release in answers
-            if isinstance(release, PersonsRelease) and release.unit.uncalled.of_all_rows == persons
-        ]
 
 
 def _is_about(release: PersonsRelease, limit: str, cells: Lattice | None) -> bool:
@@ -297,8 +298,9 @@ class Answering:
         if of_charge(key, planned.noise) is planned.noise:
             # Bits that a test has put in force are not drawn from before the charge.
             return Draws(key, RowChoice(token_bytes(KEY), ()))
-        rows = self.counting.proposed_choice(planned.label, planned.noise, planned.needs)
-        return Draws(key, rows)
+        return Draws(
+            key, self.counting.proposed_choice(planned.label, planned.noise, planned.needs)
+        )
 
     def stored_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
@@ -400,8 +402,10 @@ class Answering:
             ]
         stated = self._left_out.stated(answers, planned.label, planned.noise)
         # A signature covers all that stands above, so it comes last.
-        captioned = map(_captioned, stated, planned.captions)
-        return [signed(answer, self._account.ledger) for answer in captioned]
+        return [
+            signed(answer, self._account.ledger)
+            for answer in map(_captioned, stated, planned.captions)
+        ]
 
     def _answered(
         self, question: AnyQuestion, counts: Counts, cost: CentralMeasure, noise: Bits
@@ -495,8 +499,9 @@ def as_stored(plan: Plan) -> Plan:
     from_elsewhere = [question for question in plan.questions if not _is_ours(question)]
     if from_elsewhere:
         require_registered(from_elsewhere)
-    questions = [question.uncaptioned().as_in_files() for question in plan.questions]
-    return msgspec.structs.replace(plan, questions=questions)
+    return msgspec.structs.replace(
+        plan, questions=[question.uncaptioned().as_in_files() for question in plan.questions]
+    )
 
 
 def release_hashes(account: str, source: Source, planned: PlannedRelease) -> list[str]:

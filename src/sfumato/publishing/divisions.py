@@ -470,8 +470,8 @@ def _divide_alike(
     level = Fraction(1, len(among))
     reference = of_units(cost, max(1, int(units_of(cost) * level)))
     members = [_part(candidates[i], shares[i] / whole, reference, level) for i in among]
-    exponent = _exponent(candidates, 0.5 if isinstance(cost, ZCDP) else 1.0)
-    units = divided_units(units_of(cost), members, exponent)
+    power = 0.5 if isinstance(cost, ZCDP) else 1.0
+    units = divided_units(units_of(cost), members, _exponent(candidates, power))
     return None if units is None else [of_units(cost, part) for part in units]
 
 

@@ -181,32 +181,28 @@ def _by_question(
 def _places(key: object, questions: Sequence[AnyQuestion], what: str) -> list[int]:
     """Return the places of the questions meant by a question, a title or a heading."""
     if not isinstance(key, Question):
-        key = _named(key, questions, what)
+        fitting = [question for question in questions if key in _names(question)]
+        if not fitting:
+            every = [known for question in questions for known in _names(question)]
+            raise UsageError(
+                f"{what} of {shown(key)}",
+                f"no question has that name; {nearest(key, every)}",
+                "Name a question by its title",
+            )
+        # Equal questions may share a name.
+        if any(question != fitting[0] for question in fitting):
+            raise UsageError(
+                f"{what} of {shown(key)}",
+                f"{len(fitting)} questions have that name",
+                "Give each question a heading= of its own, or a list with one entry for each",
+            )
+        key = fitting[0]
     places = [i for i, question in enumerate(questions) if question == key]
     if not places:
         raise UsageError(
             f"{what} of {key.title}", "the plan does not ask it", "Name questions of the plan"
         )
     return places
-
-
-def _named(name: object, questions: Sequence[AnyQuestion], what: str) -> AnyQuestion:
-    """Return the question of a name; equal ones may share it."""
-    fitting = [question for question in questions if name in _names(question)]
-    if not fitting:
-        every = [known for question in questions for known in _names(question)]
-        raise UsageError(
-            f"{what} of {shown(name)}",
-            f"no question has that name; {nearest(name, every)}",
-            "Name a question by its title",
-        )
-    if any(question != fitting[0] for question in fitting):
-        raise UsageError(
-            f"{what} of {shown(name)}",
-            f"{len(fitting)} questions have that name",
-            "Give each question a heading= of its own, or a list with one entry for each",
-        )
-    return fitting[0]
 
 
 def _names(question: AnyQuestion) -> list[str]:
@@ -328,23 +324,6 @@ def _intervals(histogram: Histogram, domain: Domain) -> list[str]:
 def _given(by_name: Mapping[str, G | None]) -> dict[str, G]:
 
     return {name: given for name, given in by_name.items() if given is not None}
-
-
-def one_accuracy(accuracies: Sequence[Within | None]) -> Within | None:
-    """Return how accurate all tables of the family must be.
-
-    Raises
-    ------
-    UsageError
-        If two histograms ask for different accuracies.
-    """
-    if len(set(accuracies)) > 1:
-        raise UsageError(
-            f"{ADDING_UP}, an accuracy for some histograms",
-            "the tables of a family have their noise together",
-            "Give all histograms the same accuracy, or ask sf.Tables(..., accuracy=[...])",
-        )
-    return accuracies[0]
 
 
 # --- words for people -----------------------------------------------------------------------------
@@ -517,13 +496,19 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         histograms = [question for question in self.questions if isinstance(question, Histogram)]
         weights = [self.weighed[at] for at in family]
         tables = family_of(histograms, domain, list(map(float, weights)))
-        within = one_accuracy([self.accuracies[at] for at in family])
+        accuracies = [self.accuracies[at] for at in family]
+        if len(set(accuracies)) > 1:
+            raise UsageError(
+                f"{ADDING_UP}, an accuracy for some histograms",
+                "the tables of a family have their noise together",
+                "Give all histograms the same accuracy, or ask sf.Tables(..., accuracy=[...])",
+            )
         share_of_all = sum((self.proportions[at] for at in family), Fraction(0))
         mean_weight = sum(weights, Fraction(0)) / len(weights)
         merged: dict[str, tuple[object, ...]] = {
             "questions": _merged(self.questions, family, tables),
             "shares": _merged(self.proportions, family, share_of_all),
-            "accuracy": _merged(self.accuracies, family, within),
+            "accuracy": _merged(self.accuracies, family, accuracies[0]),
             "weights": _merged(self.weighed, family, mean_weight),
         }
         unstated = (None, msgspec.UNSET)
@@ -543,8 +528,9 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             If the questions together could not be counted, answered and stored. This is found
             before the charge, which would be lost.
         """
-        questions = self.settled(domain).questions
-        return self._countable([question.needs(domain) for question in questions])
+        return self._countable(
+            [question.needs(domain) for question in self.settled(domain).questions]
+        )
 
     def needs_at(self, domain: Domain, unit: Unit, costs: Sequence[CentralMeasure]) -> list[Needs]:
         """Return what each question needs counted to be answered at its cost.

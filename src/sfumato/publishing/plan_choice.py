@@ -359,7 +359,7 @@ def _why_this_noise(
 
 
 def _level(terms: Terms, needs: Mapping[Way, Fraction], way: Way) -> CentralMeasure:
-    """Return the cost that the accuracies need."""
+
     return spent(terms.candidates, terms.at(needs[way]), way)
 
 
@@ -378,8 +378,11 @@ def _noise(candidates: Sequence[Candidate], in_rho: Way) -> str:
     """Name the noise in words, if these questions are answered in rho."""
     number = len(candidates)
     if not in_rho:
-        is_table = all(candidate.counts for candidate in candidates)
-        return "Laplace noise" if is_table else "pure epsilon (Laplace noise)"
+        return (
+            "Laplace noise"
+            if all(candidate.counts for candidate in candidates)
+            else "pure epsilon (Laplace noise)"
+        )
     name = "Gaussian noise"
     if not all(candidates[i].counts for i in in_rho):
         name = "a common rho (Gaussian noise on counts)"

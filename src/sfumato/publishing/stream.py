@@ -198,8 +198,10 @@ def person_tokens(persons: object, column: str, secret: bytes) -> list[bytes | N
             f"the source says that {column} is the person",
             f"Give persons=, one {column} per row",
         )
-    ids = persons.tolist() if hasattr(persons, "tolist") else persons
-    return [_token(person, secret) for person in ids]
+    return [
+        _token(person, secret)
+        for person in (persons.tolist() if hasattr(persons, "tolist") else persons)
+    ]
 
 
 def _token(person: object, secret: bytes) -> bytes | None:
@@ -322,8 +324,9 @@ class Stream:
         self._increments = self._settled.increment_reader()
         self._renew()
         renewed_in_children(self, Stream._renew)
-        alpha = error_probability(CONFIDENCE)
-        self._errors = Errors(self._mechanism, self._settled.resolution, alpha)
+        self._errors = Errors(
+            self._mechanism, self._settled.resolution, error_probability(CONFIDENCE)
+        )
         self._catch_up()
 
     def _renew(self) -> None:

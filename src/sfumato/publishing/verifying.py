@@ -91,8 +91,11 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
 
 def _numbers(release: Release) -> bytes:
     """A release without its words for people, and without the signature that covers them."""
-    bare = msgspec.structs.replace(release, captions=msgspec.UNSET)
-    return to_bytes(with_receipt(bare, signature="", signer=""))
+    return to_bytes(
+        with_receipt(
+            msgspec.structs.replace(release, captions=msgspec.UNSET), signature="", signer=""
+        )
+    )
 
 
 def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledger) -> Verdict:

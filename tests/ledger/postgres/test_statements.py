@@ -88,15 +88,16 @@ def test_a_spend_takes_four_round_trips(wire: Wire, tmp_path: Path) -> None:
     with Book(PostgresStore(wire.address, schema=postgres.schema_of(tmp_path))) as book:
         book.open_account("trips", "marbles", (100, 0))
 
-        def spend(key: str) -> bytes:
-            with book.reserve("trips", key, "asked", (1, 0), "note") as hold:
+        def spend(key: str | None, asked: str) -> bytes:
+            with book.reserve("trips", key, asked, (1, 0), "note") as hold:
                 return hold.store(b"answer")
 
-        spend("first")
-        wire.break_at(0)
-        spend("second")
-        assert wire.asked == 4
-        assert (book.account("trips").spent, book.verify().ok) == ((2, 0), True)
+        spend("first", "asked")
+        for key in ("second", None):
+            wire.break_at(0)
+            spend(key, f"asked under {key}")
+            assert wire.asked == 4
+        assert (book.account("trips").spent, book.verify().ok) == ((3, 0), True)
 
 
 def test_the_entries_of_a_key_are_found_by_it_however_small_the_ledger_was(
