@@ -155,7 +155,6 @@ class Book:
         return self._secrets
 
     def _secrets_if_any(self) -> Secrets | None:
-        """The secrets; None where the ledger has none, as an auditor's copy."""
         if self._secrets is None and not self._store.has_secrets():
             return None
         return self._opened_secrets()
@@ -288,7 +287,6 @@ class Book:
         return payload
 
     def _reservation(self, number: int) -> Entry | None:
-        """The reservation of a number; None where the entry is no reservation."""
         entry = self._store.reading(lambda rows: rows.entry(number))
         return entry if entry is not None and entry.kind == "reserve" else None
 
@@ -459,8 +457,7 @@ class Book:
             account = self._known(rows, name)
             if account.by_curves and rows.totals()[name][0] != account.rule:
                 return account
-            journal.require_widenable(rows, account)
-            return journal.widen(rows, account, account.terms)
+            return journal.widen(rows, account)
 
         widened = self._store.writing(settle)
         if self._anchor is not None:
@@ -710,7 +707,6 @@ class Book:
         return charge.replay(self._payer(request), request)
 
     def _payer(self, request: Request) -> Payer:
-        """Who asks, and the parts of the ledger; an auditor is refused."""
         caller = self._store.caller(request.spender)
         if caller.role == "auditor":
             raise LedgerError(

@@ -410,7 +410,6 @@ def settle_stream(rows: PublicRows, request: Request, payer: Payer) -> tuple[Ent
 
 
 def _foresee_charge(rows: PublicRows, request: Request, payer: Payer, key: str) -> None:
-    """Read what a charge under a new name reads."""
     account = request.account
     names = rows.name_rows()
     secrets = payer.secrets

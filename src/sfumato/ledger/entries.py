@@ -556,7 +556,6 @@ def opening(rule: str, total: Amount, terms: str = "") -> str:
 
 
 def _note(terms: str, **said: object) -> str:
-    """A note that says some facts, and terms if there are any."""
     if terms:
         said["terms"] = json.loads(terms)
     return json.dumps(said, ensure_ascii=True)

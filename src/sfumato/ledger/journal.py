@@ -409,8 +409,12 @@ def _require_former_terms(rows: PublicRows, account: Account, known: Spender, te
 # --- widening -------------------------------------------------------------------------------------
 
 
-def require_widenable(rows: PublicRows, account: Account) -> None:
-    """Refuse to widen an account without a target, or whose limits were fixed in its measure."""
+def widen(rows: PublicRows, account: Account) -> Account:
+    """Write that an account composes by curves from now on, to the target of its opening.
+
+    What it has spent counts by its worst event: all that its sums say. An account without a target,
+    or whose limits were fixed in its measure, is refused.
+    """
     if not account.terms or account.by_curves:
         raise refusals.not_widened(
             account.name,
@@ -432,14 +436,6 @@ def require_widenable(rows: PublicRows, account: Account) -> None:
             f"{written('approx', composition.total)}, which was fixed at its opening",
             "Leave it as it is, or open another account by curves",
         )
-
-
-def widen(rows: PublicRows, account: Account, terms: str) -> Account:
-    """Write that an account composes by curves from now on, to the target of its opening.
-
-    What it has spent counts by its worst event: all that its sums say.
-    """
-    composition = curves_of(terms)
     event = worst_event_of(account.rule, account.spent)
     curve = curve_after(composition, composition.start, NOTHING, event) if event else ()
     first, second, *_ = state_of(curve, composition)
@@ -448,7 +444,7 @@ def widen(rows: PublicRows, account: Account, terms: str) -> Account:
         account.name,
         "open",
         key=WIDENED,
-        note=widening(account.rule, terms),
+        note=widening(account.rule, account.terms),
         spent=(first, second),
         event=event,
         curve=curve,

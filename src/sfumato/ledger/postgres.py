@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, cast
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import refusals
@@ -34,6 +34,7 @@ from sfumato.ledger.store import (
     NameRows,
     Position,
     PublicRows,
+    R,
     Request,
     Role,
     SecretRows,
@@ -41,6 +42,7 @@ from sfumato.ledger.store import (
     Store,
     StoreError,
     StorePart,
+    T,
     Verdict,
 )
 
@@ -164,11 +166,11 @@ class PostgresGuard(SQLRows, Guard):
         except psycopg.Error as error:
             if error.sqlstate != NO_SPENDER:
                 raise
-                raise UsageError(
-                    f"charging account {account!r}",
-                    "the role that is logged in is no spender of it",
-                    refusals.TO_BE_NAMED,
-                ) from None
+            raise UsageError(
+                f"charging account {account!r}",
+                "the role that is logged in is no spender of it",
+                refusals.TO_BE_NAMED,
+            ) from None
 
     def seed(self, charge: int, proposed: bytes) -> bytes | None:
         row = self._one("SELECT seed_of(?, ?)", charge, proposed)
@@ -215,8 +217,6 @@ class PostgresSecretRows(PostgresNameRows, SQLSecretRows):
 
 # --- the store ------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-R = TypeVar("R")
 ROWS: Mapping[Role, type[PostgresPublicRows]] = {
     "custodian": PostgresPublicRows,
     "analyst": PostgresAnalystRows,
@@ -241,7 +241,7 @@ class PostgresPart(StorePart[R]):
     database: Database
 
     @abstractmethod
-    def given(self, action: Callable[[R], T]) -> Callable[[Ask], T]:
+    def _given(self, action: Callable[[R], T]) -> Callable[[Ask], T]:
         """The action, given the rows as this caller may use them."""
 
     @property
@@ -249,10 +249,10 @@ class PostgresPart(StorePart[R]):
         return self.database.label
 
     def reading(self, action: Callable[[R], T]) -> T:
-        return self.database.reading(self.given(action))
+        return self.database.reading(self._given(action))
 
     def writing(self, action: Callable[[R], T]) -> T:
-        return self.database.atomic(self.given(action))
+        return self.database.atomic(self._given(action))
 
     def close(self) -> None:
         self.database.close()
@@ -308,7 +308,7 @@ class PostgresStore(PostgresPart[PublicRows], Store):
             )
         return who
 
-    def given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
+    def _given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
         kind = ROWS[self.caller(None).role]
         secrets = f"{self._schema}{SECRETS.suffix}"
         return lambda ask: action(kind(ask, self.database.reached, secrets))
@@ -353,7 +353,7 @@ class PostgresSecretStore(PostgresPart[SecretRows], SecretStore):
         # Secrets are opened when they are needed, by a ledger that has reached the server.
         self.database = Database(address, schema, kind=SECRETS, create=create, was_reached=True)
 
-    def given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
+    def _given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
         return lambda ask: action(PostgresSecretRows(ask, self.database.reached))
 
     def forget(self) -> None:

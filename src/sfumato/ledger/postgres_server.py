@@ -36,13 +36,13 @@ from datetime import datetime
 from functools import cache, partial
 from importlib import resources
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sfumato.basics import Deferred, renewed_in_children, require_clear
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.sql import Ask, Row
 from sfumato.ledger.sqlite_file import Turns
-from sfumato.ledger.store import REFUSED, REPORT, StoreError
+from sfumato.ledger.store import REFUSED, REPORT, StoreError, T
 
 if TYPE_CHECKING:
     import psycopg
@@ -492,7 +492,6 @@ def identifier(name: str) -> str:
 
 # --- the connection -------------------------------------------------------------------------------
 
-T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds to wait for others, and for a server that is gone
 SHORTEST_PAUSE = 0.005  # seconds between two tries
@@ -724,7 +723,6 @@ class Database:
 
     @staticmethod
     def _is_under_way(db: Connection, number: str) -> bool:
-        """Whether the server is still at work on a transaction."""
         try:
             (status,) = _only(db, f"SELECT pg_xact_status('{int(number)}'::xid8)")
         except psycopg.errors.InvalidParameterValue:
@@ -925,7 +923,6 @@ class Database:
 
 
 def _only(db: Connection, query: str) -> Row:
-    """The only row of a query."""
     row = db.execute(plain(query)).fetchone()
     assert row is not None
     return row

@@ -14,7 +14,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.store import (
@@ -27,9 +27,8 @@ from sfumato.ledger.store import (
     SecretRows,
     SecretStore,
     Store,
+    T,
 )
-
-T = TypeVar("T")
 
 
 class Known(NamedTuple):
@@ -147,7 +146,7 @@ class Secrets:
 
     def wipe_left_over(self, ledger: Store) -> None:
         """Wipe the seeds of charges that were answered before a process ended that would have."""
-        seeds = self.store.reading(lambda rows: rows.seeds())
+        seeds = self.store.reading(lambda rows: list(rows.seeds()))
         answered = seeds and ledger.reading(
             lambda rows: [whose for whose in seeds if rows.has(*whose, "store")]
         )

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
-from typing import ClassVar, TypeAlias, TypeVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 from sfumato.ledger.entries import (
     NOTHING,
@@ -34,13 +34,13 @@ from sfumato.ledger.store import (
     PublicRows,
     SecretRows,
     StreamRow,
+    T,
     Tip,
 )
 from sfumato.privacy.composition import curves_of
 
 # --- public rows ----------------------------------------------------------------------------------
 
-T = TypeVar("T")
 Row: TypeAlias = tuple[object, ...]
 Ask: TypeAlias = Callable[[str, tuple[object, ...]], Iterable[Row]]
 """Runs one statement with the values of its question marks, and gives the rows that it finds."""
@@ -164,7 +164,6 @@ class SQLRows:
         return rows[0] if rows else None
 
     def _made(self, make: Callable[[Row], T], query: str, *values: object) -> T | None:
-        """What is made of the only row that a query finds, or of the first."""
         row = self._one(query, *values)
         return None if row is None else make(row)
 

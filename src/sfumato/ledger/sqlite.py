@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.entries import NOTHING, Entry, MaybeCurve, Step, allows, curve_text, terms_in
@@ -33,10 +33,12 @@ from sfumato.ledger.store import (
     MOVED,
     Position,
     PublicRows,
+    R,
     SecretRows,
     SecretStore,
     Store,
     StorePart,
+    T,
 )
 
 
@@ -118,8 +120,6 @@ class SQLiteSecretRows(SQLSecretRows):
         return [*damage(self._db), *differences(self._db, SECRETS)]
 
 
-T = TypeVar("T")
-R = TypeVar("R")
 SUFFIX = ".secrets"
 
 

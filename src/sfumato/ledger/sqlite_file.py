@@ -25,7 +25,7 @@ from contextlib import closing, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import TypeVarTuple
 from urllib.parse import quote
 
 import msgspec
@@ -39,7 +39,9 @@ from sfumato.ledger.store import (
     REFUSED,
     REOPEN,
     REPORT,
+    R,
     StoreError,
+    T,
 )
 
 # --- what the files hold --------------------------------------------------------------------------
@@ -219,8 +221,6 @@ def primary_code(error: sqlite3.Error) -> int:
 
 # --- turns ----------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-R = TypeVar("R")
 Given = TypeVarTuple("Given")
 
 

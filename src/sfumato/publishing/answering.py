@@ -30,7 +30,7 @@ from functools import partial, reduce
 from operator import or_
 from secrets import token_bytes
 from types import GenericAlias
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import UNSET
@@ -59,7 +59,7 @@ from sfumato.privacy import (
     limit_in_words,
     with_person_called,
 )
-from sfumato.publishing.account import PublisherAccount, as_of_its_day, receipt_of, signed
+from sfumato.publishing.account import PublisherAccount, R, as_of_its_day, receipt_of, signed
 from sfumato.publishing.counting import KEY, Counting, Draws, RowChoice
 from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan
@@ -74,7 +74,6 @@ else:
 
 # --- what limits leave out ------------------------------------------------------------------------
 
-R = TypeVar("R", bound=Release)
 
 LONGEST_NOTE = 200
 """Characters of a question's title in the log."""

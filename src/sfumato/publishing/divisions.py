@@ -420,12 +420,10 @@ def _divide_approx(
 
 
 def _outside(in_rho: Sequence[int], candidates: Sequence[Candidate]) -> list[int]:
-    """Return the places of the questions that are not answered in rho."""
     return [i for i in range(len(candidates)) if i not in in_rho]
 
 
 def _delta_users(candidates: Sequence[Candidate], in_rho: Sequence[int]) -> list[int]:
-    """Return the places of the questions outside of the rho that use a delta."""
     return [i for i in _outside(in_rho, candidates) if candidates[i].uses_delta]
 
 
@@ -463,7 +461,6 @@ def _deltas(
 def _divide_alike(
     candidates: Sequence[Candidate], cost: PureDP | ZCDP, among: Sequence[int]
 ) -> list[CentralMeasure] | None:
-    """Divide an epsilon or a rho among some questions, all in its measure."""
     shares = _shares(candidates)
     # No share is above 0 where none of the questions is open: each then has what it needs.
     whole = sum((shares[i] for i in among), Fraction(0)) or Fraction(1)

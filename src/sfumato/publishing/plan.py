@@ -206,7 +206,6 @@ def _places(key: object, questions: Sequence[AnyQuestion], what: str) -> list[in
 
 
 def _names(question: AnyQuestion) -> list[str]:
-    """Return what a question is called: its heading, if it has one, and its title."""
     captions = question.captions
     heading = "" if captions is None else captions.heading
     return [name for name in (heading, question.title) if name]
@@ -316,13 +315,11 @@ def _require_common_bins(histograms: Sequence[Histogram], domain: Domain) -> Non
 
 
 def _intervals(histogram: Histogram, domain: Domain) -> list[str]:
-
     intervals = domain.of_kind(Interval)
     return [name for name in domain.select(histogram.axes) if name in intervals]
 
 
 def _given(by_name: Mapping[str, G | None]) -> dict[str, G]:
-
     return {name: given for name, given in by_name.items() if given is not None}
 
 
@@ -652,7 +649,6 @@ def _checked_questions(questions: object) -> tuple[AnyQuestion, ...]:
 
 
 def _no_question(given: object, obstacle: str) -> UsageError:
-
     if isinstance(given, type) and issubclass(given, Question):
         attempt = f"asking {given.__name__}"
         return UsageError(
@@ -669,8 +665,6 @@ def _no_question(given: object, obstacle: str) -> UsageError:
 
 
 def _read_word(name: str, words: object) -> Reader:
-    """Return what reads an option that is one of a few words."""
-
     def read(given: object, _: Sequence[AnyQuestion]) -> object:
         require_word(given, name, get_args(words))
         return given

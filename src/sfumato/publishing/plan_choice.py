@@ -283,7 +283,6 @@ def _score(terms: Terms, choice: Choice, cost: CentralMeasure) -> float:
 
 
 def _too_little(terms: Terms, cost: CentralMeasure) -> UsageError:
-
     if all(terms.is_open):
         obstacle = "some part of it is less than the smallest unit that is counted"
         return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
@@ -359,7 +358,6 @@ def _why_this_noise(
 
 
 def _level(terms: Terms, needs: Mapping[Way, Fraction], way: Way) -> CentralMeasure:
-
     return spent(terms.candidates, terms.at(needs[way]), way)
 
 
@@ -423,13 +421,11 @@ def _open_widths(
 
 
 def _total(candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]) -> float:
-    """Add up the errors of all open questions that are counts."""
     pairs = zip(candidates, costs, strict=True)
     return sum(candidate.error(cost) or 0.0 for candidate, cost in pairs if candidate.is_open)
 
 
 def _summed(plan: Plan) -> str:
-
     squares = "squares of the " if plan.minimise == "squared" else ""
     weighted = "weighted " if plan.weights is not msgspec.UNSET else ""
     return f"the {weighted}{squares}half-widths of all counts"

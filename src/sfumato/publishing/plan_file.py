@@ -200,7 +200,6 @@ def _in_words(kinds: str) -> str:
 
 
 def _example(kind: object) -> str:
-
     try:
         from_plain(msgspec.UNSET, kind)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:

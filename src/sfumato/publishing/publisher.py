@@ -31,7 +31,7 @@ from sfumato.errors import (
 )
 from sfumato.ledger import Account, Hold, Ledger
 from sfumato.privacy import CentralMeasure, Unit, asked_cost
-from sfumato.publishing.account import PublisherAccount
+from sfumato.publishing.account import PublisherAccount, R
 from sfumato.publishing.answering import (
     LONGEST_NOTE,
     Answering,
@@ -167,7 +167,6 @@ def warn_of_no_name(source: Source) -> None:
 
 # --- the publisher --------------------------------------------------------------------------------
 
-R = TypeVar("R", bound=Release)
 R2 = TypeVar("R2", bound=Release)
 R3 = TypeVar("R3", bound=Release)
 

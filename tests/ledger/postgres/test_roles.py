@@ -55,6 +55,13 @@ def test_an_analyst_spends_within_the_own_ceiling(people: People) -> None:
         assert replayed.stored == b"answer"
 
 
+def test_an_analyst_who_is_no_spender_of_an_account_is_refused(people: People) -> None:
+    with people.book("ann") as book:
+        for place in (None, "a place"):
+            with pytest.raises(UsageError, match="the role that is logged in is no spender of it"):
+                book.reserve("visits", None, "question", (1, 0), "", place=place)
+
+
 def test_an_auditor_reads_and_verifies_and_no_more(people: People) -> None:
     with people.book("eve") as book:
         assert book.verify().ok
