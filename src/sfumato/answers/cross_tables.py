@@ -108,12 +108,12 @@ class CrossTable:
         half = self.half_widths
         rows = len(half) - self.has_column_sums
         columns = half.shape[1] - self.has_row_sums
-        # Parts that the table does not have are empty.
-        parts = [half[:rows, :columns], half[:rows, columns:]]
-        parts += [half[rows:, :columns], half[rows:, columns:]]
+        # Counts, sums of rows, sums of columns, that of all; a part that is not there is empty.
+        halves = np.vsplit(half, [rows])
+        parts = [part for block in halves for part in np.hsplit(block, [columns])]
         if not self.has_row_sums:
             # With one axis, the sum of its column is that of all.
-            parts[2], parts[3] = parts[3], parts[2]
+            parts[2:] = reversed(parts[2:])
         widths = [_equal(part) for part in parts]
         if any(np.isnan(width) for width in widths if width is not None):
             return None

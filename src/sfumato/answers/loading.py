@@ -110,7 +110,7 @@ def stored_releases(
             return from_bytes(data, registry.answers_type(questions))
         except UNREADABLE:
             pass  # a question may give an answer of another kind than it declares
-    return from_bytes(data, registry.releases_type())
+    return from_bytes(data, registry.list_of(registry.release_type()))
 
 
 def unknown_kind(data: bytes) -> str | None:

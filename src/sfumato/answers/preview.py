@@ -106,7 +106,6 @@ class Preview(_MayRemark, frozen=True):
         return [*of_bins, told, *further, not_counted(self.unit)]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the cost, and what it would buy."""
         rows = [("Cost", str(self.cost)), ("Protects", str(self.unit))]
         if self.cells is not None:
             rows.append(("Numbers", f"{self.cells:,}"))
@@ -203,7 +202,6 @@ class CountsPreview(Preview, frozen=True):
         return lines
 
     def remarks(self) -> list[str]:
-        """The notes, and which rows are left out."""
         return [*self.notes, *super().remarks()]
 
     def _which(self) -> str:

@@ -31,7 +31,6 @@ from sfumato.privacy import (
 from sfumato.random.bits import Bits
 
 R_co = TypeVar("R_co", bound=Release, covariant=True)
-Given: TypeAlias = str | msgspec.UnsetType | None
 
 
 class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -47,7 +46,7 @@ class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=T
         Names of labels for people, such as {"WN": "Southwest"}.
     """
 
-    heading: Given = msgspec.UNSET
+    heading: str | msgspec.UnsetType | None = msgspec.UNSET
     measured_in: str | Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
     label_names: Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
 

@@ -90,21 +90,16 @@ def release_type() -> type[Release]:
     return reduce(or_, releases())
 
 
-@cache
-def releases_type() -> type[list[Release]]:
-    """What a list of releases is decoded as."""
-    return _list_of(release_type())
-
-
 def answers_type(questions: Iterable[Question[Release]]) -> type[list[Release]]:
     """What the answers to some questions are decoded as.
 
     No other kind of answer is imported for it.
     """
-    return _list_of(reduce(or_, dict.fromkeys(answer_of(type(question)) for question in questions)))
+    return list_of(reduce(or_, dict.fromkeys(answer_of(type(question)) for question in questions)))
 
 
-def _list_of(kind: type[Release]) -> type[list[Release]]:
+def list_of(kind: type[Release]) -> type[list[Release]]:
+    """What a list of such releases is decoded as."""
     return cast("type[list[Release]]", types.GenericAlias(list, (kind,)))
 
 
@@ -293,7 +288,7 @@ def _same(kind: type, other: type) -> bool:
 
 
 def _clear() -> None:
-    for cached in (questions, releases, question_type, release_type, releases_type):
+    for cached in (questions, releases, question_type, release_type):
         cached.cache_clear()
 
 

@@ -454,7 +454,6 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         return "\n".join([plain(self.heading, 200), *parts, *map(paragraph, self._sentences())])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first numbers, and the promise in a line."""
         table = self._first_rows()
         parts = [] if table is None else [grid(table)]
         return card(self.heading, *parts, *map(line, self._sentences()))

@@ -89,7 +89,8 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     else:
         # A terminal shortens long tables, so each subject has one of its own.
         for name, group in groupby(findings, key=attrgetter("subject")):
-            table(COLUMNS[1:], [finding.row()[1:] for finding in group], title=name)
+            rows = [finding.row()[1:] for finding in group]
+            table(COLUMNS[1:], rows, title=name)
     if not as_json:
         print_messages(sentence(findings))
     if only is None:
@@ -120,10 +121,6 @@ def _progress_bar() -> Iterator[Progress | None]:
         )
 
 
-# Options of version 0.2.0, whose work is done in the repository now.
-MOVED = ("--peers", "--out")
-ROWS_OF_A_PERSON = 10  # on average
-ROWS_PER_PERSON = 4  # that are counted
 BINS = 32  # of each axis
 SCALE = Fraction(100)  # of the noise
 
@@ -155,7 +152,9 @@ class Bench(LayeredCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options; a subject, or an option that has left, is refused."""
         for word in args:
-            if not word.startswith("-") or word.partition("=")[0] in MOVED:
+            # Version 0.2.0 had these options; the repository does their work now.
+            has_moved = word.partition("=")[0] in ("--peers", "--out")
+            if has_moved or not word.startswith("-"):
                 raise UsageError(
                     f"{ctx.command_path} {word}",
                     "this command measures your machine alone, and comparisons are run from a "
@@ -178,9 +177,9 @@ def bench(quick: bool, as_json: bool) -> None:
     sizes = QUICK if quick else FULL
     with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as name:
         folder = Path(name)
-        figures = [*_counts(folder / "rows.parquet", sizes)]
-        figures += [_draws("Laplace", sizes), _draws("Gaussian", sizes)]
-        figures += [_charges(folder / "charges.db", sizes), _release(folder / "budget.db", sizes)]
+        figures = [*_counts(folder / "rows.parquet", sizes), _draws("Laplace", sizes)]
+        figures += [_draws("Gaussian", sizes), _charges(folder / "charges.db", sizes)]
+        figures.append(_release(folder / "budget.db", sizes))
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     machine = f"Sfumato {__version__}, {system}, {os.cpu_count()} cores"
     if as_json:
@@ -196,12 +195,13 @@ def bench(quick: bool, as_json: bool) -> None:
 def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
     generator = np.random.default_rng(1)
     columns = {name: generator.random(sizes.rows) for name in ("x", "y")}
-    persons = generator.integers(0, sizes.rows // ROWS_OF_A_PERSON, sizes.rows)
+    # A person has ten rows on average, of which four are counted.
+    persons = generator.integers(0, sizes.rows // 10, sizes.rows)
     pq.write_table(pa.table({**columns, "person": persons}), path)
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
     needs = [Histogram(["x", "y"], bins=BINS).needs(domain)]
     alone = source(path, domain)
-    bounded = source(path, domain, person="person", rows_per_person=ROWS_PER_PERSON)
+    bounded = source(path, domain, person="person", rows_per_person=4)
     for what, rows in {"without persons": alone, "with persons": bounded}.items():
         seconds = _seconds(partial(count, rows, needs), sizes.runs)
         yield _rate(f"count a Parquet file, {what}", sizes.rows / seconds, "rows a second")

@@ -104,11 +104,9 @@ def own_questions() -> dict[str, str]:
     """
     places = {}
     for name, place in listed("sfumato.questions").items():
-        _, _, package, *_ = place.split(".")  # sfumato.questions.PACKAGE...
-        package = package.partition(":")[0]
+        _, _, package, *_ = re.split("[.:]", place)  # sfumato.questions.PACKAGE...
         if COMMAND_OF_PACKAGE.get(package, package) not in COMMANDS:
-            command_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
-            places[command_name] = place
+            places[re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()] = place
     return places
 
 
@@ -280,7 +278,7 @@ def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
     """
     context = getattr(error, "ctx", None)
     words = [word for word in args[:1] if not word.startswith("-")]
-    command = " ".join(["sfumato", *words]) if context is None else str(context.command_path)
+    command: str = " ".join(["sfumato", *words]) if context is None else context.command_path
     for_help = f"Type {_help_of(command, context)} for all that it takes"
     match error:
         case click.NoSuchOption():

@@ -108,7 +108,6 @@ def whole_bins(axis: Axis) -> str:
 
 
 def _edge_lines(edges: Sequence[object], per_line: int) -> str:
-    """Write the edges of bins as TOML, so many in a line."""
     starts = range(0, len(edges), per_line)
     texts = [toml_value(edges[at : at + per_line]) for at in starts]
     return "\n".join(f"  {text[1:-1]}," for text in texts)

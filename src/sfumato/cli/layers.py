@@ -53,7 +53,8 @@ class LayeredCommand(click.Command):
     def is_long(self, context: click.Context) -> bool:
         """Whether the whole help is longer than a screen, so that --help shows a part of it."""
         screen = click.HelpFormatter(width=SCREEN_WIDTH - 2)
-        self._write_whole(context, screen, {"Options": self._rows(self._options(context), context)})
+        rows = self._rows(self._options(context), context)
+        self._write_whole(context, screen, {"Options": rows})
         return len(screen.getvalue().splitlines()) > SCREEN_LINES
 
     def help_all(self, context: click.Context) -> str:

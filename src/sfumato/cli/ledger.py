@@ -214,7 +214,8 @@ def roles(
     if as_json:
         emit_json([{"name": person.name, "role": person.role} for person in known])
     else:
-        table(["name", "role"], [(person.name, str(person.role)) for person in known])
+        rows = [(person.name, str(person.role)) for person in known]
+        table(["name", "role"], rows)
 
 
 # --- accounts -------------------------------------------------------------------------------------

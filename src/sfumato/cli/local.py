@@ -270,7 +270,8 @@ def simulate(
     columns = read_numbers(file, tuple(domain), file_options(stated))
     values = np.stack([columns[name] for name in domain], axis=1)
     # Rows in which a value is missing report nothing.
-    points = to_unit(values[~np.isnan(values).any(axis=1)], bounds)
+    is_whole = ~np.isnan(values).any(axis=1)
+    points = to_unit(values[is_whole], bounds)
     if not rehearsal.is_table:
         _rehearse(rehearsal, domain, points, clusters, seed, as_json)
         return
@@ -282,7 +283,8 @@ def simulate(
         repeats=rehearsal.repeats,
         random_state=seed,
     )
-    said = picture_of(table_of_sums.plot, rehearsal.plot) + page_of([table_of_sums], rehearsal.page)
+    said = picture_of(table_of_sums.plot, rehearsal.plot)
+    said += page_of([table_of_sums], rehearsal.page)
     if as_json:
         emit_json(table_of_sums)
     else:
@@ -504,7 +506,6 @@ def _domain_of_reports(settings: MechanismSettings, dimension: int) -> Domain:
 
 
 def _fitted(collector: Collector, domain: Domain, clusters: int, seed: int) -> PrivateKMeans:
-    """The same clusters, as a report shows them."""
     mechanism = collector.mechanism
     assert mechanism is not None
     learner = PrivateKMeans(

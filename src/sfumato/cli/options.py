@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 import click
 import msgspec
@@ -367,23 +367,21 @@ charged_option = grouped(
 )
 
 
-def _kept() -> tuple[Path | None, str | None]:
+def _kept() -> dict[str, Any]:
     meta = click.get_current_context().meta
-    return meta.get("sfumato anchor"), meta.get("sfumato spender")
+    return {name: meta.get(f"sfumato {name}") for name in ("anchor", "spender")}
 
 
 def opened(ledger: str | Path, *, create: bool = False) -> Ledger:
     """Open the ledger of the running command, with its anchor, for its spender."""
-    anchor, spender = _kept()
-    return open_ledger(ledger, create=create, anchor=anchor, spender=spender)
+    return open_ledger(ledger, create=create, **_kept())
 
 
 def opened_to_charge(ledger: str | Path) -> Ledger:
     """Open the ledger that pays for what the running command publishes."""
-    anchor, spender = _kept()
     if isinstance(ledger, Path) and not ledger.exists():
         click.get_current_context().call_on_close(lambda: _say_if_made(ledger))
-    return open_to_charge(ledger, anchor=anchor, spender=spender)
+    return open_to_charge(ledger, **_kept())
 
 
 def _say_if_made(ledger: Path) -> None:

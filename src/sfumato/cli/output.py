@@ -87,7 +87,8 @@ def fitted(text: str, width: int | None, hanging: int = HANGING) -> str:
     lines = []
     for line in text.split("\n"):
         # What follows in a long line is indented further than its beginning.
-        indent = line[: len(line) - len(line.lstrip())] + " " * hanging
+        n_blanks = len(line) - len(line.lstrip())
+        indent = line[:n_blanks] + " " * hanging
         broken = textwrap.wrap(
             line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
@@ -117,7 +118,8 @@ def prose(text: str, hanging: int = HANGING) -> None:
 
     ``hanging`` is by how much the further lines of a long one are indented.
     """
-    click.echo(fitted(printable_lines(text), width_of(sys.stdout) or WIDTH, hanging))
+    width = width_of(sys.stdout) or WIDTH
+    click.echo(fitted(printable_lines(text), width, hanging))
 
 
 def emit_json(value: object) -> None:

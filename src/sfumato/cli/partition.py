@@ -18,20 +18,15 @@ from sfumato.errors import UsageError
 from sfumato.questions.partition.release import Partition
 
 SHORT_NAMES = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
-
-
-def _methods() -> dict[str, type[AnyQuestion]]:
-    """Return the partitioners of the library by the names that --method takes."""
-    methods = {}
-    for place in listed("sfumato.questions").values():
-        if place.startswith("sfumato.questions.partition."):
-            kind = listed_question(place)
-            tag = tag_of(kind)
-            methods[SHORT_NAMES.get(tag, tag)] = kind
-    return methods
-
-
-METHODS = _methods()
+PARTITIONERS = [
+    listed_question(place)
+    for place in listed("sfumato.questions").values()
+    if place.startswith("sfumato.questions.partition.")
+]
+# The partitioners of the library by the names that --method takes.
+METHODS: dict[str, type[AnyQuestion]] = {
+    SHORT_NAMES.get(tag_of(kind), tag_of(kind)): kind for kind in PARTITIONERS
+}
 
 
 def _map_forms(geojson: Path) -> Forms:
@@ -124,7 +119,8 @@ def ask_partition(settings: PublishSettings, given: Fields) -> None:
                 f"it belongs to {', '.join(owners)}",
                 "Leave it out, or choose another method",
             )
-    publish(settings, domain, question_of(METHODS[method], {"axes": axes} | given), forms)
+    question = question_of(METHODS[method], {"axes": axes} | given)
+    publish(settings, domain, question, forms)
 
 
 partition = worded_command("partition", list(METHODS.values()), PARTITION, ask_partition)

@@ -104,12 +104,13 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     planned = spec.plan()
     total = spec.budget.total
     rule = None if total is None else rule_of(total)
-    answers = previews(planned, domain, unit, spec.release.stated(planned), rows=rows, rule=rule)
+    stated = spec.release.stated(planned)
+    answers = previews(planned, domain, unit, stated, rows=rows, rule=rule)
     if as_json:
         picked: dict[str, object] = {}
         if (choice := answers.choice) is not None:
-            stated = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
-            picked = {"picked": stated}
+            of_plan = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
+            picked = {"picked": of_plan}
         plain = [
             {"preview": answer, "accuracy": answer.accuracy(), "counted": answer.counted}
             for answer in answers
@@ -129,7 +130,8 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     else:
         return
     # What that allows an adversary to learn.
-    prose(f"Together: {said}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}")
+    risk = belief.warning(whole, unit) or belief.sentence(whole, unit)
+    prose(f"Together: {said}.\n  {risk}")
 
 
 def _together(costs: list[CentralMeasure], whole: CentralMeasure) -> str:
@@ -175,7 +177,8 @@ def release(
       sfumato release examples/flights.toml --report report.html
     """
     spec = read_plan(plan)
-    files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
+    questions = spec.plan().settled(domain_of(spec)).questions
+    files.require(questions, spec.source.path)
     require_unread("--report", page, [plan, *files_read(spec.source.path)])
     with engine.opened(spec.source.path) as table:
         publisher = CommandPublisher(

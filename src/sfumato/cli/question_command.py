@@ -411,26 +411,24 @@ def _option(
     repeated: dict[str, object] = {}
     if form.several or form.gather is not None:
         repeated = {"multiple": True, "default": (), "callback": form.gathered}
+    hint = form.hint
+    default = None if field is None else field.default
+    is_required = field is not None and field.required
+    if is_required and name == VALUE_FIELD:
+        hint = f"{hint}  [default: the only column of numbers]".strip()
+    elif "[default: " not in hint and isinstance(default, str | int | float | Fraction):
+        # The hint does not state the default of the field itself.
+        hint = f"{hint}  [default: {default}]".strip()
     return GroupedOption(
         [option_name, name],
         group=QUESTION,
         common=common,
         is_flag=form.flag,
         type=Several(form.reads) if form.several else form.reads,
-        required=field is not None and field.required and name != VALUE_FIELD,
-        help=_help(form.hint, field),
+        required=is_required and name != VALUE_FIELD,
+        help=hint,
         **{"default": None, **repeated},
     )
-
-
-def _help(hint: str, field: FieldInfo | None) -> str:
-    """Return the help of an option, with the default of its field if it does not state one."""
-    if field is not None and field.required and field.name == VALUE_FIELD:
-        return f"{hint}  [default: the only column of numbers]".strip()
-    default = None if field is None else field.default
-    if "[default: " in hint or not isinstance(default, str | int | float | Fraction):
-        return hint
-    return f"{hint}  [default: {default}]".strip()
 
 
 # --- what the docstring says ---

@@ -134,8 +134,9 @@ def disclose(
     from sfumato.publishing.plan_file import read_publication
     from sfumato.reports.disclosure import disclose as write
 
+    read = [*releases, *filter(None, (facts, audit))]
     for option, path in (("--out", out), ("--checklist", checklist)):
-        require_unread(option, path, [*releases, *filter(None, (facts, audit))])
+        require_unread(option, path, read)
     written = write(
         [*map(saved, releases), *([] if audit is None else _findings(audit))],
         out,

@@ -38,7 +38,8 @@ def main(args: Sequence[str] | None = None) -> None:
     if sys.stdout is None:
         # The shell closed it, as in `sfumato demo >&-`: nobody wants to see what is printed.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
-    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+    words = sys.argv[1:] if args is None else args
+    sys.exit(run(list(words)))
 
 
 def run(args: list[str]) -> int:

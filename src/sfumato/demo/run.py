@@ -98,11 +98,6 @@ def clusters_of_devices(path: Path) -> PrivateKMeans:
 
 # A public bound on the flights of an aircraft in a year: about three a day.
 MOST_FLIGHTS = 1000
-# Accounts are named by what they protect.
-AIRCRAFT = "aircraft-of-2013"
-EACH_FLIGHT = "each-flight-of-2013"
-BUDGET_OF_AIRCRAFT = ZCDP("0.1")
-BUDGET_OF_EACH_FLIGHT = ApproxDP("0.2", "1e-6")
 RHO_OF_PERSONS = "0.005"
 RHO_OF_MONTHS = "0.02"
 RHO_OF_MEANS = "0.02"
@@ -140,7 +135,8 @@ def _flights(
 
 
 def _aircraft(ledger: Ledger, flights: Source) -> Publisher:
-    return Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=BUDGET_OF_AIRCRAFT)
+    # Accounts are named by what they protect.
+    return Publisher(flights, ledger=ledger, account="aircraft-of-2013", budget=ZCDP("0.1"))
 
 
 def flights_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRelease:
@@ -246,7 +242,8 @@ def _each_flight(ledger: Ledger) -> Publisher:
     reached its limit. So there is an account of its own, which says what it protects.
     """
     flights = source(flights_path(), flights_domain(), name="flights-2013")
-    return Publisher(flights, ledger=ledger, account=EACH_FLIGHT, budget=BUDGET_OF_EACH_FLIGHT)
+    budget = ApproxDP("0.2", "1e-6")
+    return Publisher(flights, ledger=ledger, account="each-flight-of-2013", budget=budget)
 
 
 def destinations(ledger: Ledger, progress: Progress | None) -> Release:

@@ -15,7 +15,7 @@ from sfumato.charts import style
 from sfumato.local.table import COLUMNS, LocalTable
 from sfumato.privacy import belief
 from sfumato.questions.persons import Recommendation
-from sfumato.reports.headings import Study, drawn
+from sfumato.reports.headings import Lines, Study, drawn
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 
@@ -51,7 +51,6 @@ def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
 
 
 def _headline(choice: Choice) -> str:
-    """Return the text under the number: what it is for, and whether it may be used."""
     what = f"largest epsilon for one {choice.query}"
     if choice.column:
         what += f" of {choice.column}"
@@ -106,7 +105,7 @@ def _drawn_study(
     return Study(anchor, title, charts, tuple(figures), _grouped(lines), notes)
 
 
-def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _grouped(lines: Sequence[str]) -> Lines:
     """Sentences, each with the indented lines that follow it."""
     sections: list[tuple[str, tuple[str, ...]]] = []
     for line in lines:

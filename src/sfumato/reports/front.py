@@ -95,10 +95,11 @@ def _account(name: str, paid: list[Paid]) -> Account:
     charges: dict[Place, list[Paid]] = {}
     for release, receipt in paid:
         charges.setdefault(_place(receipt), []).append((release, receipt))
-    units = [release.guarantee.unit for release, _ in paid]
+    releases = [release for release, _ in paid]
+    units = [release.guarantee.unit for release in releases]
     # By curves, the account's total holds for all its answers, and their costs say less.
     totals = [receipt.total for _, receipt in paid if receipt.total is not None]
-    whole = totals[-1] if totals else _together([release for release, _ in paid])
+    whole = totals[-1] if totals else _together(releases)
     account = Account(
         name,
         _protects(units),
@@ -294,7 +295,16 @@ def _published(releases: Sequence[Release]) -> Block:
     named = _with_tables(releases)
     # Families make the tables more than the answers.
     tables = f" in {several(len(named), 'table')}" if len(named) > len(releases) else ""
-    lines = [f"{several(len(releases), 'answer')}{tables}{_of(releases)}."]
+    # The data, as the receipts name them.
+    data = dict.fromkeys(
+        str(release.receipt.data(release.guarantee.unit.conditions))
+        for release in releases
+        if release.receipt is not None
+    )
+    about = " and ".join(plain(name, LONGEST_SOURCE) for name in [*data][:2])
+    further = f" and {len(data) - 2:,} more tables" if len(data) > 2 else ""
+    answers = f"{several(len(releases), 'answer')}{tables}"
+    lines = [f"{answers} about {about}{further}." if data else f"{answers}."]
     boxes = [_boxes(release) for release in releases if isinstance(release, Partition)]
     lines += [*_known_numbers(releases), *boxes][:4]
     lines += [*_scopes(releases), *_agreement(releases)]
@@ -302,7 +312,8 @@ def _published(releases: Sequence[Release]) -> Block:
     for label, release in named:
         seen, size = _clear(release) or (0, 0)
         if size and not isinstance(release, Partition):
-            bars.append(Bar(label, seen / size, f"{seen:,} of {size:,}"))
+            known = f"{seen:,} of {size:,}"
+            bars.append(Bar(label, seen / size, known))
     caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
 
@@ -360,28 +371,8 @@ def _agreement(releases: Sequence[Release]) -> list[str]:
 
 def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
     """Return what a bar may stand for: answers, and each table of a family, with their names."""
-    named: list[tuple[str, Release]] = []
-    for release in releases:
-        if release.members:
-            named += [(plain(name, SHOWN), member) for name, member in release.members.items()]
-        else:
-            named.append((plain(heading_of(release), SHOWN), release))
-    return named
-
-
-def _of(releases: Sequence[Release]) -> str:
-    names = list(
-        dict.fromkeys(
-            str(release.receipt.data(release.guarantee.unit.conditions))
-            for release in releases
-            if release.receipt is not None
-        )
-    )
-    if not names:
-        return ""
-    shown = " and ".join(plain(name, LONGEST_SOURCE) for name in names[:2])
-    further = len(names) - 2
-    return f" about {shown}" + (f" and {further:,} more tables" if further > 0 else "")
+    answers = [release.members or {heading_of(release): release} for release in releases]
+    return [(plain(name, SHOWN), shown) for tables in answers for name, shown in tables.items()]
 
 
 def _clear(release: Release) -> tuple[int, int] | None:

@@ -76,7 +76,8 @@ def _time_of(release: Release) -> LatticeAxis | None:
 def _glance(release: Release, kind: str, said: tuple[str, ...]) -> Glance:
     title = heading_of(release)
     figure = style.at_a_glance(release.plot, WIDTH, HEIGHT, is_map=kind == "map")
-    chart = style.svg(figure, title, " ".join(said) or title, name=f"front-{kind}")
+    text = " ".join(said) or title
+    chart = style.svg(figure, title, text, name=f"front-{kind}")
     return Glance(title, Markup(chart), said)
 
 

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from markupsafe import Markup
 
@@ -75,6 +76,9 @@ def shared(page: str) -> str:
     return head + rules + end + STYLED.sub(named, body)
 
 
+Lines: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True)
 class Study:
     """What the template shows of a choice, a window, a recommended limit or clusters of reports.
@@ -99,7 +103,7 @@ class Study:
     title: str
     charts: tuple[Markup, ...]
     figures: tuple[tuple[str, str], ...]
-    sentences: tuple[tuple[str, tuple[str, ...]], ...]
+    sentences: Lines
     notes: tuple[str, ...]
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()

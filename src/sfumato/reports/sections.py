@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -44,7 +43,7 @@ from sfumato.charts import style, worker
 from sfumato.local.clustering import PrivateKMeans
 from sfumato.privacy import ZCDP, common_cost, scope
 from sfumato.questions.persons import advice
-from sfumato.reports.headings import Study, drawn, heading_of
+from sfumato.reports.headings import Lines, Study, drawn, heading_of
 from sfumato.reports.tables import (
     INTERVALS,
     MOST_ROWS,
@@ -226,7 +225,7 @@ def _undrawn(release: Release, anchor: str) -> Section:
     named = release.for_people()
     sentence = family_accuracy(named) or accuracy_sentence(named)
     accuracy = None if sentence is None else sentence.replace("+-", "±")
-    facts = (*([named.as_of] if named.as_of else []), *_facts(named))
+    facts = (*filter(None, [named.as_of]), *_facts(named))
     title = heading_of(release)
     family = family_tables(named)
     description = " ".join([*facts, accuracy or ""]).strip()
@@ -396,8 +395,6 @@ def _four_digits(value: float) -> str:
 
 # --- proofs ---------------------------------------------------------------------------------------
 
-Lines: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-
 
 @dataclass(frozen=True)
 class Shared:
@@ -482,7 +479,8 @@ def _guarantees(releases: Sequence[Release]) -> list[Lines]:
             facts.append(_guarantee(str(guarantee)))
             continue
         rounded = str(msgspec.structs.replace(guarantee, measure=common.cost))
-        facts.append(_guarantee(rounded.replace(str(common.cost), str(common), 1)))
+        text = rounded.replace(str(common.cost), str(common), 1)
+        facts.append(_guarantee(text))
     return facts
 
 

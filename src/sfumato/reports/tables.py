@@ -138,7 +138,8 @@ def _listed(release: Release, frame: pa.Table) -> Sheet:
         )
         for row, is_known in zip(table.rows, known, strict=False)
     )
-    return Sheet(table.columns, table.text, rows, table.total, _reading(set(names)))
+    reading = _reading(set(names))
+    return Sheet(table.columns, table.text, rows, table.total, reading)
 
 
 def _reading(columns: set[str]) -> str:
@@ -173,8 +174,8 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
     down, across = sorted(release.layout, key=lambda name: -len(labels[name]))
     heads = labels[across]
     # Each field of the table laid out must have a number, or the numbers are listed.
-    is_full = 0 < frame.num_rows == len(labels[down]) * len(heads)
-    if not is_full or len(heads) > MOST_ACROSS:
+    n_fields = len(labels[down]) * len(heads)
+    if not 0 < frame.num_rows == n_fields or len(heads) > MOST_ACROSS:
         return None
     fields, half = _fields(frame, statistic, (down, across))
     if len(fields) != frame.num_rows:
@@ -214,7 +215,8 @@ def _field(
 ) -> Cell:
     hatched = not is_known or (statistic == "count" and low <= 0)
     interval = "" if is_even else f"{cell(low)} to {cell(high)}"
-    return Cell(cell(value) if is_known and value is not None else UNKNOWN, interval, hatched)
+    text = cell(value) if is_known and value is not None else UNKNOWN
+    return Cell(text, interval, hatched)
 
 
 def _crossed_reading(statistic: str, half: str, rows: Sequence[Sequence[Cell]]) -> str:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # --- the entry as YAML ----------------------------------------------------------------------------
 
-WIDTH = 100
-
 
 def to_yaml(tree: Tree, evidence: Evidence) -> str:
     """Write the entry as YAML, under a comment that says what a person has to do with it.
@@ -59,7 +57,7 @@ def to_yaml(tree: Tree, evidence: Evidence) -> str:
         ) from None
     node = yaml.representer.SafeRepresenter(sort_keys=False).represent_data(plain(tree))
     _break_lines(node)
-    written = yaml.serialize(node, Dumper=yaml.SafeDumper, allow_unicode=True, width=WIDTH)
+    written = yaml.serialize(node, Dumper=yaml.SafeDumper, allow_unicode=True, width=100)
     return f"{_heading(tree, evidence)}{written}"
 
 

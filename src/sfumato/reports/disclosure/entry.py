@@ -171,7 +171,8 @@ def _noted(tree: Tree, facts: Publication) -> Tree:
     for name, note in facts.notes.items():
         node = tree.get(name)
         if isinstance(node, Field):
-            noted[name] = Field(f"{node.value}\nAdded by hand: {printable_lines(note.strip())}")
+            by_hand = printable_lines(note.strip())
+            noted[name] = Field(f"{node.value}\nAdded by hand: {by_hand}")
     return noted
 
 

@@ -25,8 +25,6 @@ CHARGED = re.compile(
     r"|rho = (?P<rho>[0-9.]{1,40}))"
 )
 
-PART = re.compile(r"([1-9][0-9]{0,8}) of ([1-9][0-9]{0,8})")
-
 
 @dataclass(frozen=True)
 class Charge:
@@ -142,7 +140,8 @@ def measure_of_money(rule: str, money: Amount) -> CentralMeasure:
     if rule == "zcdp":
         return ZCDP(Fraction(money[0], RHO_UNITS))
     epsilon = Fraction(money[0], EPSILON_UNITS)
-    return ApproxDP(epsilon, Fraction(money[1], DELTA_UNITS)) if money[1] else PureDP(epsilon)
+    delta = Fraction(money[1], DELTA_UNITS)
+    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
 
 
 def gathered(
@@ -216,7 +215,7 @@ def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
     releases_by_part: dict[tuple[int, int], tuple[Release, Receipt]] = {}
     for release in releases:
         receipt = _receipt(release)
-        part = PART.fullmatch(receipt.part)
+        part = re.fullmatch(r"([1-9][0-9]{0,8}) of ([1-9][0-9]{0,8})", receipt.part)
         if part is None or int(part[1]) > int(part[2]) or receipt.date is None:
             raise _edited(release, "no ledger writes such a receipt")
         place = receipt.entry, int(part[1])
@@ -350,7 +349,8 @@ def _is_signed(release: Release) -> bool:
 def _others(ledger: Ledger, account: str, charges: Sequence[Charge]) -> int:
     described = {charge.entry for charge in charges}
     # A reservation is spent even if no answer followed: it is never refunded.
-    paid = (entry.sequence for entry in ledger.log(account) if entry.kind == "reserve")
+    entries = ledger.log(account)
+    paid = (entry.sequence for entry in entries if entry.kind == "reserve")
     return sum(number not in described for number in paid)
 
 
