@@ -137,21 +137,14 @@ def _exact(value: object) -> Fraction | None:
             assert isinstance(exponent, int)  # it is finite
             return Fraction(value) if abs(exponent) <= MOST_EXPONENT + MOST_DIGITS else None
         case _:
-            return _read(str(value))  # a float, of Python or of numpy: its shortest decimal
-
-
-def _read(text: str) -> Fraction | None:
-    """Read a decimal or a ratio in ASCII digits.
-
-    Python's own readers also take underscores and the digits of every script.
-    """
-    plain = text.strip()
-    if len(plain) > MOST_DIGITS or not (_DECIMAL.fullmatch(plain) or _RATIO.fullmatch(plain)):
-        return None
-    try:
-        return Fraction(plain)
-    except ZeroDivisionError:
-        return None
+            # Text, or a float of Python or numpy: its shortest decimal. Python's own readers also
+            # take underscores and the digits of every script. What is longer is cut, and refused.
+            plain = str(value).strip()[: MOST_DIGITS + 1]
+            is_number = _DECIMAL.fullmatch(plain) or _RATIO.fullmatch(plain)
+            try:
+                return Fraction(plain) if len(plain) <= MOST_DIGITS and is_number else None
+            except ZeroDivisionError:
+                return None
 
 
 def whole_of_text(text: str) -> int | None:

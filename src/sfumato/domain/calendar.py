@@ -116,16 +116,14 @@ class _Spanned(_Derived, frozen=True):
                 obstacle = f"{end} is no {self._part} of the years 1 to 9999"
                 raise UsageError(stated, obstacle, remedy)
             numbers.append(number)
-            msgspec.structs.force_setattr(self, end, self._plain(str(text)))
+            plain = int(str(text)) if self._part == "year" else text
+            msgspec.structs.force_setattr(self, end, plain)
         first, last = numbers
         if last < first:
             raise UsageError(stated, "the last period comes before the first", "Swap them")
         if last - first >= MOST_PERIODS:
             obstacle = f"it has more than {MOST_PERIODS:,} periods"
             raise UsageError(stated, obstacle, "Choose a shorter span, or longer periods")
-
-    def _plain(self, text: str) -> int | str:
-        return text
 
 
 class Month(_Spanned, frozen=True, tag="month"):
@@ -228,9 +226,6 @@ class Year(_Spanned, frozen=True, tag="year"):
     @property
     def listed(self) -> tuple[Label, ...]:
         return tuple(int(str(label)) for label in super().listed)
-
-    def _plain(self, text: str) -> int | str:
-        return int(text)
 
 
 class _Recurring(_Derived, frozen=True):

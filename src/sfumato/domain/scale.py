@@ -36,6 +36,8 @@ class Scale:
         What the numbers count, as files name it.
     numbers_a_step : int
         How many of the numbers a step or a width of 1 is.
+    length_of_step : timedelta
+        How long a step or a width of 1 is.
     numbers_a_day : float
         How many of the numbers a day is; 1 where they do not count time.
     value_kinds : frozenset of str
@@ -51,6 +53,7 @@ class Scale:
     kind: ClassVar[AxisKind] = "number"
     unit: ClassVar[TimeUnit | None] = None
     numbers_a_step: ClassVar[int] = 1
+    length_of_step: ClassVar[dt.timedelta] = dt.timedelta(seconds=1)
     numbers_a_day: ClassVar[float] = 1.0
     value_kinds: ClassVar[frozenset[ValueKind]] = frozenset({"number", "boolean"})
     declared: ClassVar[str] = "numbers"
@@ -84,13 +87,10 @@ class Scale:
         """Write a step as files hold it: for a length of time the number of seconds or days."""
         plain = times.plain_value(step)
         if isinstance(plain, dt.timedelta):
-            return plain_number(self._length(plain))
+            return plain_number(plain / self.length_of_step)
         if isinstance(plain, int | float | Decimal) and not isinstance(plain, bool):
             return plain_number(plain)
         return step
-
-    def _length(self, step: dt.timedelta) -> float:
-        return step.total_seconds()
 
     def array(self, numbers: Array) -> Array:
         """Numbers as a frame shows them well: float64, or datetime64 for dates and times."""
@@ -151,6 +151,7 @@ class Dates(Scale):
     declared = "dates or times"
     ends = ("before", "and later")
     outer = ("and earlier", "and later")
+    length_of_step = dt.timedelta(days=1)
     datetimes: ClassVar[str] = "datetime64[D]"
     picture_datetimes: ClassVar[str] = "datetime64[D]"
 
@@ -161,9 +162,6 @@ class Dates(Scale):
         except UsageError:
             return None
         return None if math.isnan(number) else number
-
-    def _length(self, step: dt.timedelta) -> float:
-        return step / dt.timedelta(days=1)
 
     def array(self, numbers: Array) -> Array:
         import numpy as np
@@ -186,12 +184,10 @@ class Times(Dates):
     kind = "time"
     unit = "microsecond"
     numbers_a_step = times.MICROSECONDS_A_SECOND
+    length_of_step = dt.timedelta(seconds=1)
     numbers_a_day = float(times.MICROSECONDS_A_DAY)
     datetimes = "datetime64[us]"
     picture_datetimes = "datetime64[m]"
-
-    def _length(self, step: dt.timedelta) -> float:
-        return step.total_seconds()
 
     def positions(self, numbers: Array) -> Array:
         return numbers / self.numbers_a_day

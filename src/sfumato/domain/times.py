@@ -275,29 +275,23 @@ def period_of(part: Part, given: object) -> str | None:
     None for anything else.
     """
     plain = plain_value(given)
-    if isinstance(plain, dt.date):
-        return _period_of_date(part, plain)
-    if part == "year" and isinstance(plain, int) and not isinstance(plain, bool):
-        plain = f"{plain:04}" if 0 < plain < 10_000 else ""
-    if not isinstance(plain, str):
-        return None
-    text = plain.strip()
-    if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+    if isinstance(plain, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", plain.strip()):
         try:
-            return _period_of_date(part, dt.date.fromisoformat(text))
+            plain = dt.date.fromisoformat(plain.strip())
         except ValueError:
             return None
+    if isinstance(plain, dt.date):
+        year, week, _ = plain.isocalendar()
+        texts = {
+            "month": f"{plain.year:04}-{plain.month:02}",
+            "week": f"{year:04}-W{week:02}",
+            "year": f"{plain.year:04}",
+        }
+        return texts[part]
+    if part == "year" and isinstance(plain, int) and not isinstance(plain, bool):
+        plain = f"{plain:04}" if 0 < plain < 10_000 else ""
+    text = plain.strip() if isinstance(plain, str) else ""
     return text if period_number(part, text) is not None else None
-
-
-def _period_of_date(part: Part, date: dt.date) -> str:
-    year, week, _ = date.isocalendar()
-    texts = {
-        "month": f"{date.year:04}-{date.month:02}",
-        "week": f"{year:04}-W{week:02}",
-        "year": f"{date.year:04}",
-    }
-    return texts[part]
 
 
 # --- time zones ---------------------------------------------------------------------------------

@@ -199,8 +199,15 @@ class CsvFile(TextFile):
             # Where there are many persons, a dictionary of them takes most time.
             types.pop(self._person, None)
         form = CsvForm(header.names, list(columns), self._separator, types)
-        for rows in self._rows(header, losses):
-            yield partial(self._typed_batches, rows, form, columns, losses)
+
+        def dropped() -> None:
+            losses.add(Losses(unended=1))
+
+        with self._open() as stream:
+            read_up_to(stream, header.n_bytes)
+            for rows in csv_rows.pieces(stream.readinto, dropped, self._separator.encode()):
+                # A copy: the next piece takes the place of this one.
+                yield partial(self._typed_batches, copy_of(rows), form, columns, losses)
 
     def _typed_batches(
         self, rows: pa.Buffer, form: CsvForm, columns: Columns, losses: Losses
@@ -255,16 +262,6 @@ class CsvFile(TextFile):
         with pa.input_stream(str(self.path), compression=packed) as stream:
             encoding = self._options.encoding
             yield stream if encoding == UTF_8 else Transcoded(stream, encoding)
-
-    def _rows(self, header: Header, losses: Losses) -> Iterator[pa.Buffer]:
-        def dropped() -> None:
-            losses.add(Losses(unended=1))
-
-        with self._open() as stream:
-            read_up_to(stream, header.n_bytes)
-            for rows in csv_rows.pieces(stream.readinto, dropped, self._separator.encode()):
-                # The next piece takes the place of this one.
-                yield copy_of(rows)
 
     def _header(self) -> Header:
         with self._open() as stream:
