@@ -503,6 +503,7 @@ def misfit_of(
     return ArgumentError(call, obstacle, remedy)
 
 
+# The arguments that may be meant by a name that a call does not have.
 MEANT = {
     "axis": ("axes", "value"),
     "axes": ("value",),
@@ -521,11 +522,11 @@ MEANT = {
     "data": ("universe",),
     "adv": ("advantage",),
 }
-"""The arguments that may be meant by a name that a call does not have."""
 
 COST = 'Write it where the question is asked: publisher.release(question, epsilon="0.5")'
 SOURCE = 'Write it where the table is named: sf.source(data, domain, person="patient", ...)'
 ACCOUNT = 'Write it where the account is named: sf.Publisher(source, ledger="sfumato.db", ...)'
+# Where an argument belongs that is given to another call: obstacle and remedy.
 BELONGS = {
     "epsilon": ("a question states no cost", COST),
     "delta": ("a question states no cost", COST),
@@ -546,7 +547,6 @@ BELONGS = {
     "account": ("the publisher has the account", ACCOUNT),
     "budget": ("the publisher has the account, and its budget", ACCOUNT),
 }
-"""Where an argument belongs that is given to another call: obstacle and remedy."""
 
 
 def bare(error: BaseException) -> None:

@@ -20,8 +20,8 @@ from sfumato.basics.numbers import Array
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
+# How many points are assigned at once.
 BLOCK = 2**16
-"""How many points are assigned at once."""
 
 
 def kmeans(
@@ -121,8 +121,8 @@ def sse(points: Array, centers: Array) -> float:
 STARTS = 10
 STEPS = 100
 TOLERANCE = 1e-6
+# Starts are tried on so many points, or fifty for each centre; the best one goes on with all.
 SAMPLE = 5_000
-"""Starts are tried on so many points, or fifty for each centre; the best one goes on with all."""
 
 
 def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:

@@ -411,11 +411,11 @@ MOST_NUMBERS = 2**24
 MOST_PARTITION_CELLS = 2**22
 """Of one partition: at 620 bytes each 2.6 GB."""
 
+# Of all answers of a plan: they are stored as one value, and SQLite's longest has 10^9 bytes.
 MOST_STORED = 10**9 // 21
-"""Of all answers of a plan: they are stored as one value, and SQLite's longest has 10^9 bytes."""
 
+# Cells that one scan counts in arrays, for all questions of a plan: 2 GB at 8 bytes each.
 MOST_COUNTED = 2**28
-"""Cells that one scan counts in arrays, for all questions of a plan: 2 GB at 8 bytes each."""
 
 
 def require_numbers(request: str, numbers: int) -> None:

@@ -25,8 +25,8 @@ from sfumato.errors import UsageError
 
 T = TypeVar("T")
 
+# More threads than this would share little memory, and wait for each other.
 MOST_THREADS = 64
-"""More threads than this would share little memory, and wait for each other."""
 
 _LIVE: weakref.WeakKeyDictionary[object, Callable[[], None]] = weakref.WeakKeyDictionary()
 _ADDING = threading.RLock()  # held across a fork, so that the child's table is whole

@@ -105,8 +105,8 @@ def _encode(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+# How values are decoded whose kinds are not all known here: by the type that a field declares.
 DECODERS: dict[type, Callable[[object], object]] = {}
-"""How values are decoded whose kinds are not all known here: by the type that a field declares."""
 
 
 def _decode(kind: type, plain: object) -> object:

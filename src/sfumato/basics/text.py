@@ -184,6 +184,7 @@ def _left_out(table: Table) -> list[str]:
 
 # --- HTML -----------------------------------------------------------------------------------------
 
+# Alignment and space only: fonts and colours are those of the page.
 STYLE = (
     "div.sfumato{line-height:1.4}"
     "div.sfumato p{margin:.3em 0;max-width:50em}"
@@ -191,7 +192,6 @@ STYLE = (
     "div.sfumato :is(th,td){padding:.15em .7em;text-align:right;vertical-align:top}"
     "div.sfumato .text{text-align:left}"
 )
-"""Alignment and space only: fonts and colours are those of the page."""
 
 
 def card(title: str, *parts: str) -> str:

@@ -21,11 +21,11 @@ from sfumato.errors import LONGEST_SHOWN, BoundsRequired, UsageError, shown
 
 # --- trees of labels ------------------------------------------------------------------------------
 
+# Pairs of a label and its branch; at the last level, labels.
 Tree: TypeAlias = "tuple[tuple[Label, Tree], ...] | tuple[Label, ...]"
-"""Pairs of a label and its branch; at the last level, labels."""
 
+# The labels of a level, each with the leaves below it.
 Cut: TypeAlias = tuple[tuple[Label, tuple[Label, ...]], ...]
-"""The labels of a level, each with the leaves below it."""
 
 MOST_LEVELS = 20
 EXAMPLE = 'tree={"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}'
@@ -160,12 +160,12 @@ def _leaves(tree: Tree) -> Iterator[Label]:
 
 # --- what is said of a wrong axis -----------------------------------------------------------------
 
+# Obstacle and remedy where the class of an axis is given, by its name.
 OF_CLASS = {
     "Interval": ("an Interval needs public bounds", "Interval(lower, upper)"),
     "Categories": ("Categories need public labels", 'Categories(["a", "b"])'),
     "Keys": ("Keys is a class", "Keys()"),
 }
-"""Obstacle and remedy where the class of an axis is given, by its name."""
 
 
 def labels_error(labels: object) -> UsageError:

@@ -27,8 +27,8 @@ from sfumato.domain.scale import number_of, plain_bound, unit_of
 from sfumato.domain.times import plain_value
 from sfumato.errors import BoundsRequired, UsageError, nearest, printable, shown
 
+# How many labels a sentence names.
 MOST_NAMED = 8
-"""How many labels a sentence names."""
 
 
 class OneOf(msgspec.Struct, frozen=True, tag="one of", forbid_unknown_fields=True):

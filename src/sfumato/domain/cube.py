@@ -116,7 +116,8 @@ class Cube:
     @classmethod
     def _of_totals(cls, lattice: Lattice, totals: Array, coordinates: Array | None = None) -> Cube:
         counts = np.ascontiguousarray(totals[:, 0].astype(np.int64, copy=False))
-        sums = np.ascontiguousarray(totals[:, 1:]) if totals.shape[1] > 1 else None
+        has_sums = totals.shape[1] > 1
+        sums = np.ascontiguousarray(totals[:, 1:]) if has_sums else None
         return cls(lattice, counts, coordinates, sums=sums)
 
     @property

@@ -45,8 +45,8 @@ Bound: TypeAlias = "int | float | str | dt.date | dt.datetime"
 RESERVED = ("count", "low", "high")  # columns of every answer's frame
 
 A = TypeVar("A")
+# Lays bins along an Interval axis, given its name.
 Binning: TypeAlias = "Callable[[str, Interval], LatticeAxis]"
-"""Lays bins along an Interval axis, given its name."""
 
 
 class Interval(

@@ -324,8 +324,8 @@ def _value_kind(type_: type[Label]) -> ValueKind:
 # --- axes of numbers, dates and times -------------------------------------------------------------
 
 LARGEST_BOUND = 1e100
+# What the cell of missing values beside bins is called.
 MISSING = "missing"
-"""What the cell of missing values beside bins is called."""
 
 
 class BinnedCells(AxisCells, frozen=True):
@@ -453,7 +453,8 @@ class GridAxis(
         if natural.cells == self.cells:
             return edges[:-1], edges[:-1]
         # The product of two sizes may not fit 64 bits; then Python's own integers are used.
-        exact = object if self.cells * natural.cells >= 2**62 else np.int64
+        largest = self.cells * natural.cells
+        exact = object if largest >= 2**62 else np.int64
         # The first step at or above each edge: ceil(i * steps / cells), in integers.
         steps = np.arange(self.cells + 1).astype(exact) * natural.cells
         first = np.asarray(-(-steps // self.cells), dtype=np.int64)

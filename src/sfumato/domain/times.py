@@ -181,16 +181,16 @@ MONTHS = (
     "December",
 )
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# The labels of the fields that recur, in the order of the calendar.
 LABELS: dict[Part, tuple[str, ...] | tuple[int, ...]] = {
     "month": MONTHS,
     "weekday": WEEKDAYS,
     "hour": tuple(range(24)),
     "week": tuple(range(1, 54)),
 }
-"""The labels of the fields that recur, in the order of the calendar."""
 
+# How a period of a span is written, by an example.
 FORMS = {"month": "2024-01", "week": "2024-W01", "year": "2024"}
-"""How a period of a span is written, by an example."""
 
 _PATTERNS: dict[Part, re.Pattern[str]] = {
     "month": re.compile(r"([0-9]{4})-([0-9]{2})"),

@@ -14,20 +14,20 @@ from sfumato.basics import rounded
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 
+# How sure the observer is beforehand that previews speak of.
 PRIOR = 0.01
-"""How sure the observer is beforehand that previews speak of."""
 
+# How often the loss of Gaussian noise may be larger than previews say.
 SELDOM = 1e-6
-"""How often the loss of Gaussian noise may be larger than previews say."""
 
 LARGE = 10
 """An epsilon above it protects hardly anyone, and every statement of it says so."""
 
+# Percent, beyond which a belief is printed with dots.
 ALMOST = 99.99
-"""Percent, beyond which a belief is printed with dots."""
 
+# Odds beyond e^700 would leave doubles.
 LARGEST_LOG_ODDS = 700.0
-"""Odds beyond e^700 would leave doubles."""
 
 
 def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
@@ -93,7 +93,8 @@ def group(promise: CentralMeasure, size: int) -> CentralMeasure:
             worse = delta * Fraction(sum(powers) * (1 + 1e-12))
             # ``ApproxDP`` refuses a delta of 1, so one that promises nothing is written one unit
             # below it.
-            return ApproxDP(size * epsilon, min(worse, Fraction(10**18 - 1, 10**18)))
+            largest = Fraction(10**18 - 1, 10**18)
+            return ApproxDP(size * epsilon, min(worse, largest))
 
 
 def sentence(promise: CentralMeasure, unit: Unit) -> str:

@@ -110,11 +110,11 @@ from sfumato.privacy.measures import (
 State: TypeAlias = tuple[int, ...]
 """Sums of whole numbers: what an account has spent, as its composition counts it."""
 
+# Above this, how many more answers fit is not counted.
 MOST_ANSWERS = 2**31
-"""Above this, how many more answers fit is not counted."""
 
+# No sum of a state may be larger: 64 bits hold it, with what one more charge adds.
 LARGEST_SUM = 2**62
-"""No sum of a state may be larger: 64 bits hold it, with what one more charge adds."""
 
 
 def plus(first: State, second: State) -> State:
@@ -189,11 +189,11 @@ class Composition(msgspec.Struct, frozen=True):
 # --- curves ---------------------------------------------------------------------------------------
 
 LARGEST_CURVES_EPSILON = 1000
+# The share of delta by which a library stays below what the triggers of a store allow.
 MARGIN = 2**-20
-"""The share of delta by which a library stays below what the triggers of a store allow."""
 
+# What is added to ln phi: far more than the rounding of doubles at these sizes.
 FLOAT_SLACK = 1e-9
-"""What is added to ln phi: far more than the rounding of doubles at these sizes."""
 
 FIXED_ORDERS = tuple(1 + 0.5 * 510 ** (i / 11) for i in range(12))
 LEAD_WEIGHT = 700
@@ -270,7 +270,8 @@ class Curves(Composition, frozen=True):
 
     @property
     def _log_allowed(self) -> float:
-        return math.log((self.total[1] - self.aside) / DELTA_UNITS) - MARGIN
+        delta = (self.total[1] - self.aside) / DELTA_UNITS
+        return math.log(delta) - MARGIN
 
     def log_phi(self, state: State, enough: float = -math.inf) -> float:
         """An upper bound on ln phi: what of delta the answers of a state can use, those aside.

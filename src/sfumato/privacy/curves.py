@@ -73,17 +73,17 @@ from sfumato.privacy.measures import (
 )
 from sfumato.privacy.unit import Unit
 
+# Whole units of a divergence to one nat.
 CURVE_UNITS = 2**40
-"""Whole units of a divergence to one nat."""
 
+# Whole units of an order to one.
 ORDER_UNITS = 2**10
-"""Whole units of an order to one."""
 
 LARGEST_ORDER = 2**16
 LARGEST_COUNT = 2**31
 LARGEST_SCALE = 10**24
+# Of one event; a sum with more of them is stated by its worst case.
 MOST_TERMS = 256
-"""Of one event; a sum with more of them is stated by its worst case."""
 
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _SLACK = Decimal("1e-6")
@@ -217,10 +217,10 @@ class ApproximateStream(Approximate, frozen=True):
         return _decimal(self.epsilon)
 
 
+# The closed vocabulary of events.
 WORDS: dict[str, type[Term]] = {
     kind.word: kind for kind in (Approximate, ApproximateStream, Exponential, Laplace, Pure, Zcdp)
 }
-"""The closed vocabulary of events."""
 
 
 def _decimal(exact: Fraction) -> Decimal:

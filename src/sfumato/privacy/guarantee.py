@@ -22,13 +22,13 @@ from sfumato.privacy.unit import Unit, is_name, limit_in_words
 EXACT = "none: integer samplers, no floating point"
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
+# What a measure promises, by its tag.
 NAMES = {
     "pure": "Pure differential privacy",
     "approx": "Approximate differential privacy",
     "zcdp": "Zero-concentrated differential privacy",
     "metric": "Metric privacy",
 }
-"""What a measure promises, by its tag."""
 
 C = TypeVar("C", bound=type)
 S = TypeVar("S", bound=msgspec.Struct)
@@ -36,8 +36,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 # --- which rows are counted -----------------------------------------------------------------------
 
+# How version 0.2 ended what it said of the rows of every answer.
 _ENDED_IN_0_2 = re.compile(r" Every accuracy is about the [^.]*? counted\.")
-"""How version 0.2 ended what it said of the rows of every answer."""
 _LEFT_OUT_IN_0_2 = re.compile(
     r"(At most [0-9,]+ rows of each |The counts of each |Each ).*95% confi.*$"
 )

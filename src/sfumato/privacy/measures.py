@@ -41,15 +41,15 @@ from sfumato.errors import InternalError, UsageError, shown
 Money: TypeAlias = tuple[int, int]
 """An amount in whole units: of epsilon or rho, and of delta."""
 
+# How accounts add up.
 COMPOSITIONS = ("sum", "curves")
-"""How accounts add up."""
 
 LARGEST_EPSILON = 10**9
 LARGEST_RHO = 10**6
 """The largest costs that a ledger can count."""
 
+# The amounts that accounts count, with the whole units of each to one.
 UNITS = {"epsilon": EPSILON_UNITS, "delta": DELTA_UNITS, "rho": RHO_UNITS}
-"""The amounts that accounts count, with the whole units of each to one."""
 
 
 class _Counted(
@@ -388,13 +388,13 @@ _WITH_DELTA = (
     'open another account, whose budget has a delta: budget="2,1e-6" '
     "(command line: --account NAME --budget 2,1e-6)"
 )
+# What to do about a cost in one measure on an account in another.
 _REMEDIES = {
     ("zcdp", "pure"): f"Give epsilon in place of rho; or {_IN_RHO}",
     ("zcdp", "approx"): f"Give epsilon and delta in place of rho; or {_IN_RHO}",
     ("approx", "pure"): f"To find keys, or for noise with a bound, {_WITH_DELTA}",
     ("approx", "zcdp"): f"Give rho, or epsilon without a delta; where it needs one, {_WITH_DELTA}",
 }
-"""What to do about a cost in one measure on an account in another."""
 
 
 def rule_of(measure: CentralMeasure) -> str:
@@ -522,9 +522,10 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
     minimum = minimize_scalar(
         epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}
     )
-    # A trifle more covers the rounding of floats. At least one unit, where delta alone pays.
-    units = max(1, math.ceil(minimum.fun * (1 + 1e-12) * EPSILON_UNITS))
-    return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
+    # A trifle more covers the rounding of floats.
+    units = math.ceil(minimum.fun * (1 + 1e-12) * EPSILON_UNITS)
+    # At least one unit, where delta alone pays.
+    return ApproxDP(Fraction(max(1, units), EPSILON_UNITS), delta)
 
 
 @functools.lru_cache(maxsize=256)
@@ -620,8 +621,8 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
 
 # --- costs that are nearly alike ------------------------------------------------------------------
 
+# By what share of the largest one costs may differ that are said as one.
 NEARLY = Fraction(1, 10**6)
-"""By what share of the largest one costs may differ that are said as one."""
 
 DIGITS = 4
 

@@ -138,8 +138,8 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         return [_phrase(name, limit) for name, limit in self.given.items()]
 
 
+# Limits that leave out no row of anyone.
 UNLIMITED = Limits(rows_per_cell=MOST_ROWS)
-"""Limits that leave out no row of anyone."""
 
 
 def _phrase(name: str, limit: int) -> str:
@@ -293,8 +293,8 @@ class StackedNorm(msgspec.Struct, frozen=True):
 # --- the unit -------------------------------------------------------------------------------------
 
 Neighbours = Literal["add-remove", "replace"]
+# Characters of what a person is called.
 LONGEST_NAME = 40
-"""Characters of what a person is called."""
 
 
 def squared_factor(neighbours: str, signed: bool = False) -> int:
@@ -408,7 +408,9 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         """The columns that together name the person; none where each row is one."""
         if self.person is None:
             return ()
-        return (self.person,) if self.period is msgspec.UNSET else (self.person, self.period)
+        if self.period is msgspec.UNSET:
+            return (self.person,)
+        return self.person, self.period
 
     @property
     def called(self) -> str:

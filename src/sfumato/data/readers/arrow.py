@@ -35,8 +35,8 @@ def _is_streamed(data: object) -> TypeGuard[_Streamed]:
     return hasattr(data, "__arrow_c_stream__")
 
 
+# The readers that were read here: none of them says so itself, and it would seem to be empty.
 _READ: WeakSet[pa.RecordBatchReader] = WeakSet()
-"""The readers that were read here: none of them says so itself, and it would seem to be empty."""
 
 _ONCE = "a reader can be read once, and it has been"
 
@@ -360,8 +360,8 @@ def _column(part: Array) -> pa.Array:
 
 # --- Parquet files --------------------------------------------------------------------------------
 
+# How many rows a piece of a file has at least: for fewer, opening the file takes too long.
 PIECE_ROWS = 2**18
-"""How many rows a piece of a file has at least: for fewer, opening the file takes too long."""
 
 
 class ParquetFile(RowReader):

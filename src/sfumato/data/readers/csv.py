@@ -32,18 +32,18 @@ from sfumato.errors import DataError
 
 # --- the header ---------------------------------------------------------------------------------
 
+# What commonly separates fields, and what messages call one and several of them.
 SEPARATORS = {
     ",": ("comma", "commas"),
     ";": ("semicolon", "semicolons"),
     TAB: ("tab", "tabs"),
     "|": ("bar", "bars"),
 }
-"""What commonly separates fields, and what messages call one and several of them."""
 
 _LINE_BREAK = re.compile(rb"\r\n|\n|\r")
 
+# What stands in the way, and what to do: two parts of a message.
 Explained = tuple[str, str]
-"""What stands in the way, and what to do: two parts of a message."""
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from sfumato.errors import UsageError
 LONGEST = 2**20
 """How many bytes a row may have."""
 
+# How many bytes are held, and cut, at a time.
 WINDOW = 2**22
-"""How many bytes are held, and cut, at a time."""
 
 COMMA = b","
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from duckdb.sqltypes import DuckDBPyType
 
 _HUGE = pa.decimal256(39, 0)
+# The types of DuckDB that are read, beside decimals, and what their values arrive as.
 _TYPES: dict[str, pa.DataType] = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -58,10 +59,9 @@ _TYPES: dict[str, pa.DataType] = {
     "timestamp with time zone": pa.timestamp("us", "UTC"),
     "timestamptz_ns": pa.timestamp("ns", "UTC"),
 }
-"""The types of DuckDB that are read, beside decimals, and what their values arrive as."""
 
+# What is asked for as text: Arrow has 38 digits, and a connection may write UUIDs as bytes.
 _AS_TEXT = ("hugeint", "uhugeint", "uuid")
-"""What is asked for as text: Arrow has 38 digits, and a connection may write UUIDs as bytes."""
 
 
 class DuckTable(RowReader):

@@ -35,13 +35,13 @@ from sfumato.errors import DataError
 
 # --- what a cell means ----------------------------------------------------------------------------
 
+# What the reader makes of a cell; a missing one is an empty text.
 Cell: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
-"""What the reader makes of a cell; a missing one is an empty text."""
 
+# What a number format makes of a number.
 NUMBER = "number"
 MOMENT = "moment"
 DURATION = "duration"
-"""What a number format makes of a number."""
 
 _EPOCH = dt.datetime(1899, 12, 30)
 _DAYS_TO_1904 = 1462
@@ -224,8 +224,8 @@ def _of_code(code: str) -> str:
 
 BATCH_ROWS = 2**14
 
+# How an .xls file begins, and so does an .xlsx file that a password protects.
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""How an .xls file begins, and so does an .xlsx file that a password protects."""
 
 _SHOWN_SHEETS = 20
 

@@ -140,13 +140,14 @@ def _constant(value: str | None, column: Column) -> pa.Array:
 
 # --- the files of a source ----------------------------------------------------------------------
 
+# The forms of files, and how their names end. ``files`` says who reads each.
 FORMS = {
     "Parquet": (".parquet", ".parq", ".pq"),
     "CSV": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
     "Excel": (".xlsx", ".xlsm"),
 }
-"""The forms of files, and how their names end. ``files`` says who reads each."""
 
+# The forms of files that a directory does not stand for, but that can be named.
 _NAMED_ONLY = {
     ".txt": "CSV",
     ".txt.gz": "CSV",
@@ -155,7 +156,6 @@ _NAMED_ONLY = {
     ".ods": "another spreadsheet",
     ".numbers": "another spreadsheet",
 }
-"""The forms of files that a directory does not stand for, but that can be named."""
 
 Names = tuple[str, ...]
 """The parts of a path."""

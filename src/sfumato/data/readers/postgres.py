@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# How large a batch should be: what is read at a time stays small, whatever the table holds.
 _BATCHES = {"adbc.postgresql.batch_size_hint_bytes": str(2**21)}
-"""How large a batch should be: what is read at a time stays small, whatever the table holds."""
 
 # What an address says of these comes later, and counts.
 _CONNECTING = "connect_timeout=10&fallback_application_name=sfumato"
@@ -402,6 +402,7 @@ _SAME_ROWS_ELSEWHERE = (
 
 # --- types --------------------------------------------------------------------------------------
 
+# The types of PostgreSQL, by their numbers, which never change.
 _AS_THEY_ARE: dict[int, pa.DataType] = {
     16: pa.bool_(),
     17: pa.binary(),
@@ -417,16 +418,16 @@ _AS_THEY_ARE: dict[int, pa.DataType] = {
     1114: pa.timestamp("us"),
     1184: pa.timestamp("us", "UTC"),
 }
-"""The types of PostgreSQL, by their numbers, which never change."""
 
 _AS_TEXT = (18, 1042, 2950)  # "char", char(n), uuid
 _NUMERIC = 1700
+# Stands for a numeric that is not read.
 _ANY_NUMERIC = pa.decimal256(76, 38)
-"""Stands for a numeric that is not read."""
 
+# The days, and the microseconds, from 1970-01-01 to 2000-01-01.
 _SHIFT = {pa.int32(): 10_957, pa.int64(): 10_957 * 86_400 * 10**6}
-"""The days, and the microseconds, from 1970-01-01 to 2000-01-01."""
 
+# The columns, also those that this user may not read. Of a domain, the type that it is over.
 _COLUMNS = """
     WITH RECURSIVE listed AS (
         SELECT attnum, attname::text AS name, atttypid AS type FROM pg_attribute
@@ -439,7 +440,6 @@ _COLUMNS = """
         format_type(type, NULL) AS called
     FROM listed JOIN pg_type ON oid = type WHERE typtype <> 'd' ORDER BY attnum
 """
-"""The columns, also those that this user may not read. Of a domain, the type that it is over."""
 
 
 class _Field(NamedTuple):
@@ -504,6 +504,9 @@ def _on_axis(values: pa.Array, column: Column, type_: pa.DataType) -> pa.Array:
 
 # --- state --------------------------------------------------------------------------------------
 
+# Whether texts can be compared, whether a policy hides rows from this user, and whether rows come
+# from foreign tables, or from functions that may give others each time: a snapshot of this server
+# holds no state of these. A materialized view has rows of its own.
 _FACTS = """
     WITH RECURSIVE seen AS (
         SELECT {table}::regclass::oid AS part
@@ -526,13 +529,17 @@ _FACTS = """
         )), false) AS reaches_elsewhere
     FROM seen JOIN pg_class ON oid = part
 """
-"""Whether texts can be compared, whether a policy hides rows from this user, and whether rows come
-from foreign tables, or from functions that may give others each time: a snapshot of this server
-holds no state of these. A materialized view has rows of its own."""
 
+# Of a table of up to so many bytes, what was written to each row is looked at.
 READ_IN_FULL = 2**28
-"""Of a table of up to so many bytes, what was written to each row is looked at."""
 
+# What the catalogs say of a table and of all of its parts.
+#
+# It says whether its rows lie in tables of this database, and the table's number; whether all rows
+# can be looked at (the user may read the columns of the system, and the tables are of the usual
+# kind and not large; who reads a table needs no rights on its parts); what the server's statistics
+# say was written (a copy of a server has none, so how far it follows the other is said as well);
+# and what changes with the table's columns and files.
 _STATE = """
     WITH RECURSIVE parts AS (
         SELECT {table}::regclass::oid AS part
@@ -554,14 +561,6 @@ _STATE = """
             sum((SELECT sum(xmin::text::bigint) FROM pg_attrdef WHERE adrelid = part))
         ) AS form
     FROM parts JOIN pg_class ON oid = part
-"""
-"""What the catalogs say of a table and of all of its parts.
-
-It says whether its rows lie in tables of this database, and the table's number; whether all rows
-can be looked at (the user may read the columns of the system, and the tables are of the usual kind
-and not large; who reads a table needs no rights on its parts); what the server's statistics say was
-written (a copy of a server has none, so how far it follows the other is said as well); and what
-changes with the table's columns and files.
 """
 
 _WRITTEN = "SELECT count(*) AS n, sum(xmin::text::bigint)::text AS total FROM "

@@ -72,12 +72,13 @@ if TYPE_CHECKING:
 LEAST_JAVA = 17
 PATIENCE = 10.0  # seconds that a server may take to answer at all
 INSTALL = "Run: pip install 'sfumato[spark]'"
+# Spark would show pages, progress and messages that quote values.
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
 }
-"""Spark would show pages, progress and messages that quote values."""
+# Files are read as a scan reads them, whatever the defaults of a machine or a server are.
 _READING = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -87,7 +88,6 @@ _READING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-"""Files are read as a scan reads them, whatever the defaults of a machine or a server are."""
 
 
 def installed() -> dict[str, str]:
@@ -264,6 +264,7 @@ _GONE = (
     "the table, or a file of it, is no longer there",
     "Make the DataFrame again when nobody writes to the table",
 )
+# What Spark's error conditions mean; they are names, and hold no value.
 _CONDITIONS = {
     "TABLE_OR_VIEW_NOT_FOUND": _GONE,
     "PATH_NOT_FOUND": _GONE,
@@ -276,7 +277,6 @@ _CONDITIONS = {
     "INVALID_HANDLE.SESSION_NOT_FOUND": _STOPPED,
     "NO_ACTIVE_SESSION": _STOPPED,
 }
-"""What Spark's error conditions mean; they are names, and hold no value."""
 
 
 def spark_guarded(name: str, frame: object, action: Callable[[], T]) -> T:
@@ -345,8 +345,8 @@ _PLAIN: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+# Stands for types that no axis reads: arrays, maps, structs, variants, intervals.
 _NESTED = pa.struct([])
-"""Stands for types that no axis reads: arrays, maps, structs, variants, intervals."""
 
 
 def arrow_type(type_: DataType) -> pa.DataType:
@@ -372,8 +372,8 @@ MOST_NUMBERS = 2**25
 
 LEAST_VERSION = 4
 
+# In how many tasks it is tried whether executors can count: on most of them, at no great cost.
 _PROBED_TASKS = 8
-"""In how many tasks it is tried whether executors can count: on most of them, at no great cost."""
 
 _ROWS = "rows"
 
@@ -382,10 +382,10 @@ def _bucket_of(value: str) -> str:
     return f"CAST(pmod(hash({value}), {BUCKETS}) AS INT)"
 
 
+# Whether a session has no function of its own named as one of these: it may give one person many
+# buckets. Spark computes this once, when it plans. Otherwise no row has a bucket, and the job
+# fails.
 _ARE_SPARKS_OWN = f"{_bucket_of('0L')} = 2141"
-"""Whether a session has no function of its own named as one of these: it may give one person many
-buckets. Spark computes this once, when it plans. Otherwise no row has a bucket, and the job fails.
-"""
 
 
 Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

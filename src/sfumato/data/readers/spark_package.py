@@ -19,8 +19,8 @@ from types import FunctionType
 from sfumato._version import __version__
 from sfumato.errors import DataError
 
+# What executors need beside this package: it has compiled parts, which no archive brings.
 NEEDED = ("numpy", "pyarrow", "msgspec", "cryptography")
-"""What executors need beside this package: it has compiled parts, which no archive brings."""
 
 _REMEDY = "Run spark.addArtifacts(sf.spark_package(), pyfile=True), and ask again"
 
@@ -73,8 +73,8 @@ def _reported(batches: Iterator[object]) -> Iterator[object]:
     yield record_batch({"versions": [dumps(versions, sort_keys=True)]})
 
 
+# The same as a function of no module: it is sent to the executors with its code.
 PROBE = FunctionType(_reported.__code__, {"__builtins__": __builtins__}, "reported")
-"""The same as a function of no module: it is sent to the executors with its code."""
 PROBE.__module__ = "__main__"
 
 

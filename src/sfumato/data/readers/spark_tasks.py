@@ -27,17 +27,17 @@ from sfumato.domain import DENSE_LIMIT, Cube, KeyColumn, Label, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms import KEY, KeyRule
 
+# Into how many buckets persons are divided: all rows of a bucket go to one task.
 BUCKETS = 4096
-"""Into how many buckets persons are divided: all rows of a bucket go to one task."""
 
 BUCKET = "bucket"
+# The need of rows that say which buckets a task saw.
 OF_BUCKETS = -1
-"""The need of rows that say which buckets a task saw."""
 
 IN_TWO_TASKS = "Spark brought the rows of one person to two tasks."
 
+# Holds the sum of 2^40 squares of 64 bits, and of all tasks together.
 _SUM = pa.decimal128(38, 0)
-"""Holds the sum of 2^40 squares of 64 bits, and of all tasks together."""
 
 
 @dataclass(frozen=True)

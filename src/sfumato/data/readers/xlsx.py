@@ -22,8 +22,8 @@ from sfumato.errors import DataError
 
 T = TypeVar("T")
 
+# So many columns has a sheet of Excel; cells that claim to lie behind them are left out.
 MAX_COLUMNS = 2**14
-"""So many columns has a sheet of Excel; cells that claim to lie behind them are left out."""
 
 _CHUNK = 2**14
 _LETTERS = {letter: place for place, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1)}
