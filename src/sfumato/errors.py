@@ -494,9 +494,8 @@ def misfit_of(
             obstacle += f"; {nearest(unknown[0], known)}"
     elif n_given > len(first):
         call = f"{name}() of {n_given} arguments without a name"
-        obstacle = f"it takes at most {len(first)} by position: {', '.join(first)}"
-        if not first:
-            obstacle = "it takes none by position"
+        most = f"at most {len(first)} by position: {', '.join(first)}"
+        obstacle = f"it takes {most}" if first else "it takes none by position"
     else:
         call = f"{name}()"
         obstacle = f"it lacks {' and '.join(lacking)}" if lacking else "an argument is given twice"
@@ -595,9 +594,8 @@ def missing_file(path: str | os.PathLike[str]) -> str:
     except OSError:
         return "there is no such file, and no such folder"
     close = difflib.get_close_matches(name[:LONGEST_SHOWN], beside, n=1)
-    if not close:
-        return "there is no such file"
-    return f"there is no such file; did you mean {close[0]!r}?"
+    likely = f"; did you mean {close[0]!r}?" if close else ""
+    return f"there is no such file{likely}"
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

@@ -109,9 +109,8 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     'anyone 1% sure that a person is in the data can become 99.99...% sure'
     """
     seldom = _seldom(promise)
-    fact = f"that {unit.anyone} is in the data"
-    if unit.neighbours == "replace":
-        fact = "what a person's rows are"
+    is_replaced = unit.neighbours == "replace"
+    fact = "what a person's rows are" if is_replaced else f"that {unit.anyone} is in the data"
     if seldom >= 1:
         return f"delta is too large to limit how sure anyone can become {fact}"
     percent = 100 * after(PRIOR, loss(promise, seldom))

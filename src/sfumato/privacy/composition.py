@@ -297,9 +297,7 @@ def _last_that_fits(is_too_much: Callable[[int], bool], most: int) -> int:
     while high < most and not is_too_much(high):
         high *= 2
     high = min(high, most)
-    if not is_too_much(high):
-        return high
-    return least_whole(is_too_much, 0, high) - 1
+    return least_whole(is_too_much, 0, high) - 1 if is_too_much(high) else high
 
 
 # --- phi ------------------------------------------------------------------------------------------

@@ -68,9 +68,8 @@ def scope(unit: Unit, left_out: str = "") -> str:
         return f"All rows{unit.conditions} that name {unit.anyone} are counted."
     if left_out:
         return left_out
-    missing = "further rows are missing"
-    if unit.counts_persons:
-        missing = f"{unit.several} in more cells are missing from the others"
+    in_more = f"{unit.several} in more cells are missing from the others"
+    missing = in_more if unit.counts_persons else "further rows are missing"
     phrases = [limit_in_words(name, limit, unit.who) for name, limit in unit.limits_kept.items()]
     limited = ", and ".join(phrases)
     of_rows = f", of rows{unit.conditions}" if unit.conditions else ""
@@ -100,9 +99,8 @@ def left_out_in_0_2(counted: str) -> str:
 
 def asked_rows(unit: Unit) -> str:
     """Which rows of the table there are at all under public conditions; "" without any."""
-    if not unit.conditions:
-        return ""
-    return f"Only rows{unit.conditions} are looked at; how many there are is not public. "
+    looked_at = f"Only rows{unit.conditions} are looked at; how many there are is not public. "
+    return looked_at if unit.conditions else ""
 
 
 def not_counted(unit: Unit) -> str:

@@ -518,10 +518,9 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             who = f"one {_named(self.person)}"
             if self.period is not msgspec.UNSET:
                 who += f" in one {_named(self.period)}"
-        elif self.rows_per_person == 1:
-            who = "one row"
         else:
-            who = f"one person of at most {self.rows_per_person} rows"
+            several_rows = f"one person of at most {self.rows_per_person} rows"
+            who = "one row" if self.rows_per_person == 1 else several_rows
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
         return f"{who}, {change}"
 

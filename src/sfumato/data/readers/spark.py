@@ -132,9 +132,7 @@ def obstacle(*, remote: bool = False) -> tuple[str, str] | None:
     (version,) = versions.values()
     if int(version.partition(".")[0]) < 4:
         return f"pyspark {version} is installed, and 4 or later is needed", INSTALL
-    if remote:
-        return None
-    return _local_obstacle(full="pyspark" in versions)
+    return None if remote else _local_obstacle(full="pyspark" in versions)
 
 
 def _local_obstacle(*, full: bool) -> tuple[str, str] | None:

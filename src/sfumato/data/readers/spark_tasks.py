@@ -95,7 +95,11 @@ class CountedColumns:
             columns[name] = keys[place] if place < len(keys) else blank
         columns["n"] = pa.array(numbers[0], pa.int64())
         for place, name in enumerate(self.sums, 1):
-            columns[name] = _decimals(numbers[place] if place < len(numbers) else zeros)
+            integers = numbers[place] if place < len(numbers) else zeros
+            if integers.dtype == object:
+                columns[name] = pa.array(map(Decimal, integers.tolist()), _SUM)
+            else:
+                columns[name] = pa.array(integers, pa.int64()).cast(pa.decimal128(19, 0)).cast(_SUM)
         batch = pa.record_batch(columns)
         for start in range(0, n_rows, BATCH_ROWS):
             yield batch.slice(start, BATCH_ROWS)
@@ -108,12 +112,6 @@ def without_keys(lattice: Lattice) -> Packing:
 
 def _named(letter: str, count: int) -> tuple[str, ...]:
     return tuple(f"{letter}{place}" for place in range(count))
-
-
-def _decimals(integers: Array) -> pa.Array:
-    if integers.dtype == object:
-        return pa.array([Decimal(integer) for integer in integers.tolist()], _SUM)
-    return pa.array(integers, pa.int64()).cast(pa.decimal128(19, 0)).cast(_SUM)
 
 
 # --- tasks --------------------------------------------------------------------------------------

@@ -248,8 +248,6 @@ class _Taking(Generic[T]):
 
 
 class _Elements(_Taking[Element]):
-    """Takes all elements."""
-
     def __init__(self) -> None:
         super().__init__()
         self._around = [""]
@@ -295,8 +293,6 @@ class _Texts(_Taking[str]):
 
 
 class _Rows(_Taking[Row]):
-    """Takes the rows of a sheet."""
-
     def __init__(self) -> None:
         super().__init__()
         self._number = 0
