@@ -468,10 +468,15 @@ def selection_epsilon(cost: CentralMeasure) -> Fraction:
 def pure_epsilon(cost: CentralMeasure) -> Fraction:
     """The epsilon of a mechanism of pure privacy that a cost allows. A delta is not used.
 
+    Of a rho it is the largest one that ``pure_to_zcdp`` turns into at most this rho: what Laplace
+    noise may spend of it.
+
     >>> pure_epsilon(ZCDP("0.5"))
     Fraction(1, 1)
     """
-    return zcdp_to_pure(cost.rho).epsilon if isinstance(cost, ZCDP) else cost.epsilon
+    if not isinstance(cost, ZCDP):
+        return cost.epsilon
+    return PureDP(_root_down(2 * cost.rho)).epsilon  # refused where it is not above 0
 
 
 def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
@@ -557,17 +562,6 @@ def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
             "Choose a larger epsilon or delta",
         )
     return ZCDP(Fraction(low, RHO_UNITS))
-
-
-def zcdp_to_pure(rho: Fraction) -> PureDP:
-    """The largest epsilon, in whole units, that ``pure_to_zcdp`` turns into at most this rho.
-
-    It is what Laplace noise may spend of a rho.
-
-    >>> str(zcdp_to_pure(Fraction(1, 2)))
-    'epsilon = 1'
-    """
-    return PureDP(_root_down(2 * rho))
 
 
 def _root_down(square: Fraction) -> Fraction:

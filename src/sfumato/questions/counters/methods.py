@@ -268,7 +268,7 @@ def mechanism_for(
 
     Under pure epsilon there are Laplace trees only. Under (epsilon, delta), a tree at epsilon,
     which needs no delta, is compared with Gaussian noise at the rho that ``approx_to_zcdp`` allows.
-    Under rho, a tree at the epsilon that ``zcdp_to_pure`` allows is compared. "auto" takes the
+    Under rho, a tree at the epsilon that ``pure_epsilon`` allows is compared. "auto" takes the
     mechanism whose largest variance over the horizon is smaller.
 
     Raises
