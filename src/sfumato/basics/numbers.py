@@ -108,8 +108,7 @@ def fraction(value: Exactly, name: str) -> Fraction:
     obstacle = "it is not a finite number"
     if len(plain) > MOST_DIGITS or isinstance(value, int | Fraction | Decimal):
         obstacle = f"{obstacle} of at most {MOST_DIGITS} digits"
-    remedy = f'Give {name} as a number or as text such as "0.5" or "1/3"'
-    raise UsageError(stated, obstacle, remedy)
+    raise UsageError(stated, obstacle, f'Give {name} as a number or as text such as "0.5" or "1/3"')
 
 
 def is_decimal_comma(text: str) -> bool:

@@ -433,11 +433,10 @@ def require_no_axis(given: object, stated: str) -> None:
     listed = given if isinstance(given, list | tuple) else [given]
     declared = next((axis for axis in listed if isinstance(axis, Axis)), None)
     if declared is not None:
-        kind = type(declared).__name__
         raise UsageError(
             stated,
             "an axis is declared in the Domain, and a question names it",
-            f'Write sf.Domain(name=sf.{kind}(...)), and ask for "name"',
+            f'Write sf.Domain(name=sf.{type(declared).__name__}(...)), and ask for "name"',
         )
 
 

@@ -552,8 +552,9 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
 
     def counting_persons(self, cells: int) -> Unit:
         """The unit of tables that count each person once a cell, in at most ``cells`` cells."""
-        limits = Limits(rows_per_cell=1, cells_per_person=cells)
-        return msgspec.structs.replace(self, rows_per_person=cells, limits=limits)
+        return msgspec.structs.replace(
+            self, rows_per_person=cells, limits=Limits(rows_per_cell=1, cells_per_person=cells)
+        )
 
     def on_cells(self, cells: int) -> Unit:
         """The same unit in a table of so many known cells: what its limits by cell allow there.
