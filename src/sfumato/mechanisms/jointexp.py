@@ -87,27 +87,20 @@ def running(terms: Terms, rate: float, span: float) -> Terms:
     weight are empty: the exponents of such terms, which may lie on either side of NEVER, are no
     references.
     """
-    running = Terms(np.full(len(terms.weights), NEVER), np.zeros(len(terms.weights)))
+    sums = _nothing(len(terms.weights))
     weighty = np.flatnonzero(terms.weights)
-    if len(weighty):
-        rest = slice(int(weighty[0]), None)
-        sums = _running(Terms(terms.exponents[rest], terms.weights[rest]), rate, span)
-        running.exponents[rest] = sums.exponents
-        running.weights[rest] = sums.weights
-    if not np.isfinite(running.weights).all():
-        raise InternalError("A sum of exponentials is not finite.")
-    return running
-
-
-def _running(terms: Terms, rate: float, span: float) -> Terms:
-    """Do what ``running`` does, where the first term has a weight."""
-    peaks = np.maximum.accumulate(terms.exponents)
-    sums = np.empty(len(peaks))
+    if not len(weighty):
+        return sums
+    first = int(weighty[0])
+    exponents = terms.exponents[first:]
+    weights = terms.weights[first:]
+    peaks = np.maximum.accumulate(exponents)
+    sums.exponents[first:] = peaks
     carry = 0.0
     carry_exponent = NEVER
     for start, stop in _blocks(peaks, rate, span):
         reference = int(peaks[stop - 1])
-        block = terms.weights[start:stop] * exp_of(rate, terms.exponents[start:stop] - reference)
+        block = weights[start:stop] * exp_of(rate, exponents[start:stop] - reference)
         # The sum of all blocks before comes over at this block's reference.
         block[0] += carry * float(np.exp(rate * float(carry_exponent - reference)))
         np.cumsum(block, out=block)
@@ -115,8 +108,10 @@ def _running(terms: Terms, rate: float, span: float) -> Terms:
         carry_exponent = reference
         # Each sum goes back to its own peak, so that it is at least the weight of its largest term.
         above_peak = (reference - peaks[start:stop]).astype(np.float64)
-        sums[start:stop] = block * np.exp(rate * above_peak)
-    return Terms(peaks, sums)
+        sums.weights[first + start : first + stop] = block * np.exp(rate * above_peak)
+    if not np.isfinite(sums.weights).all():
+        raise InternalError("A sum of exponentials is not finite.")
+    return sums
 
 
 def _blocks(peaks: Array, rate: float, span: float) -> list[tuple[int, int]]:
@@ -331,7 +326,10 @@ class JointLaw:
         # Targets are shares of all rows, so that the end of the axis is where it shall be.
         self._expected = ranks.total
         self._end_offset = 0
-        self._make(self._rate_of(epsilon, unit))
+        # Ranks are scaled by the common denominator, and so is their sensitivity.
+        slack = joint_slack(len(self._at), self._ranks.edges, unit)
+        sensitivity = joint_sensitivity([Fraction(q, self._whole) for q in self._at], unit)
+        self._make(joint_rate(len(self._at), epsilon, slack, sensitivity * self._whole))
 
     def _make(self, exact_rate: Fraction, near: int | None = None) -> None:
         """Sum up the chain.
@@ -350,26 +348,6 @@ class JointLaw:
         # smaller one is needed.
         lower = self.utility(self.near()) if near is None else near
         self._reach = math.floor(self._clamp / exact_rate) - lower
-        self._stages = self._forward()
-        last = self._stages[-1]
-        # The last term of u is that from the last quantile to the end of the axis.
-        to_end = np.abs(self._end_offset - last.offsets)
-        self._finals = Terms(last.ended.exponents - to_end, last.ended.weights)
-        self.best = int(self._finals.exponents.max(initial=NEVER))
-
-    def _clamp_of(self, number: int) -> Fraction:
-        """C, in nats."""
-        return clamp_of(number)
-
-    def _rate_of(self, epsilon: Fraction, unit: Unit) -> Fraction:
-        """The rate a, for ranks scaled by the common denominator."""
-        slack = joint_slack(len(self._at), self._ranks.edges, unit)
-        sensitivity = joint_sensitivity([Fraction(q, self._whole) for q in self._at], unit)
-        return joint_rate(len(self._at), epsilon, slack, sensitivity * self._whole)
-
-    # --- the chain, forwards --------------------------------------------------------------------
-
-    def _forward(self) -> list[_Stage]:
         stages: list[_Stage] = []
         for j, q in enumerate(self._at):
             start, stop = self._window(q)
@@ -380,7 +358,17 @@ class JointLaw:
                 entered = Terms(-np.abs(offsets), np.ones(len(offsets)))
             ended = self._end(stages, start, stop, entered)
             stages.append(_Stage(start, stop, offsets, entered, ended))
-        return stages
+        self._stages = stages
+        last = stages[-1]
+        # The last term of u is that from the last quantile to the end of the axis.
+        to_end = np.abs(self._end_offset - last.offsets)
+        self._finals = Terms(last.ended.exponents - to_end, last.ended.weights)
+        self.best = int(self._finals.exponents.max(initial=NEVER))
+
+    def _clamp_of(self, number: int) -> Fraction:
+        return clamp_of(number)
+
+    # --- the chain, forwards --------------------------------------------------------------------
 
     def _window(self, q: int) -> tuple[int, int]:
         """The groups with |d| + |end - d| within reach."""
@@ -401,22 +389,21 @@ class JointLaw:
         first = self._ranks.first
         edges: list[int] = []
         for j, q in enumerate(self._at):
-            nearest = int(first[self._nearest_group(q * self._expected)])
+            # The group whose scaled rank is nearest to the target, the upper one of two.
+            target = q * self._expected
+            below = self._ranks.below
+            above = min(int(np.searchsorted(below, -(-target // self._whole))), len(below) - 1)
+            left = max(above - 1, 0)
+            left_distance = abs(int(below[left]) * self._whole - target)
+            above_distance = abs(int(below[above]) * self._whole - target)
+            nearest_group = left if left_distance < above_distance else above
+            nearest = int(first[nearest_group])
             lowest = edges[-1] + self._distinct if edges else int(first[0])
             # Distinct edges leave room for those that follow.
             following = len(self._at) - 1 - j if self._distinct else 0
             highest = int(first[-1]) - 1 - following
             edges.append(min(max(nearest, lowest), highest))
         return np.array(edges)
-
-    def _nearest_group(self, target: int) -> int:
-        """The group whose scaled rank is nearest to a target, the upper one of two."""
-        below = self._ranks.below
-        above = min(int(np.searchsorted(below, -(-target // self._whole))), len(below) - 1)
-        left = max(above - 1, 0)
-        left_distance = abs(int(below[left]) * self._whole - target)
-        above_distance = abs(int(below[above]) * self._whole - target)
-        return left if left_distance < above_distance else above
 
     def score(self, edges: Array) -> Array:
         """u of tuples, scaled: int64 ndarray of shape (k,) for edges of shape (k, m)."""
@@ -512,7 +499,9 @@ class JointLaw:
                 edges = self.follow(index_by_weight(weights, bits), bits)
             else:
                 edges = self.even(bits)
-            if chained == self._above_clamp(edges):
+            # Whether u >= M - U is compared exactly, between rationals.
+            worse = self.best - self.utility(edges)
+            if chained == (worse * self._exact_rate <= self._clamp):
                 return edges
 
     def final_weights(self, best: int) -> Array:
@@ -525,22 +514,20 @@ class JointLaw:
         chosen = np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64)
         return chosen + int(self._ranks.first[0])
 
-    def _above_clamp(self, edges: Array) -> bool:
-        """Whether u >= M - U: compared exactly, between rationals."""
-        worse = self.best - self.utility(edges)
-        return worse * self._exact_rate <= self._clamp
-
     def follow(self, last: int, bits: Bits) -> Array:
         """Go back from the last quantile's index in its window: where the run in its group began,
         and from where it came.
         """
+        pick = subset if self._distinct else multiset
         edges: list[int] = []
         j = len(self._stages) - 1
         index = last
         while True:
             group = self._stages[j].start + index
             i = self._run_start(j, group, bits)
-            edges = self._edges_in(group, j - i + 1, bits) + edges
+            first, end = self._ranks.first[group : group + 2].tolist()
+            places = pick(end - first, j - i + 1, bits)
+            edges = [first + place for place in places] + edges
             if i == 0:
                 return np.array(edges, dtype=np.int64)
             index = self._came_from(i, group, bits)
@@ -568,13 +555,6 @@ class JointLaw:
         differences = np.array(exponents) - max(exponents)
         masses = np.array(weights) * exp_of(self._rate, differences)
         return starts[index_by_weight(masses, bits)]
-
-    def _edges_in(self, group: int, count: int, bits: Bits) -> list[int]:
-        """``count`` edges of a group, in order, every choice equally likely."""
-        first = int(self._ranks.first[group])
-        width = int(self._ranks.first[group + 1]) - first
-        pick = subset if self._distinct else multiset
-        return [first + place for place in pick(width, count, bits)]
 
     def _came_from(self, i: int, group: int, bits: Bits) -> int:
         """The index in the previous window from which quantile i came to this group."""

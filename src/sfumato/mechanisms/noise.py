@@ -147,7 +147,6 @@ class IntegerLaw(msgspec.Struct, frozen=True):
         return self._draw(size, noise)
 
     def _draw(self, size: int, noise: bits.Bits) -> Array:
-        """Draw from the bits."""
         raise NotImplementedError
 
 

@@ -58,7 +58,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import msgspec
 import numpy as np
@@ -132,9 +132,13 @@ def half_widths(variances: Array, parts: Sequence[WeightedLaw], alpha: float) ->
     # Every psi is finite below this t.
     last = min(_end(v) / coefficient for v, coefficient in laplace)
     t = last * np.concatenate([np.geomspace(1e-5, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])
-    psi = np.max([_cumulant(v, coefficient, t) for v, coefficient in laplace], axis=0)
-    if any(isinstance(law, DiscreteGaussian) for law, _ in parts):
-        psi = np.maximum(psi, t**2 / 2)
+    has_gaussian = any(isinstance(law, DiscreteGaussian) for law, _ in parts)
+    psi = t**2 / 2 if has_gaussian else np.zeros_like(t)
+    for variance, coefficient in laplace:
+        # 2 sinh^2(x / 2) is cosh x - 1 without cancellation.
+        cosh_less_one = 2 * np.sinh(coefficient * t / 2) ** 2
+        s = np.minimum(variance * cosh_less_one, 1 - 1e-12)
+        psi = np.maximum(psi, -np.log1p(-s) / (variance * coefficient**2))
     return least_over_grid(np.maximum(variances, 0), psi, t, need)
 
 
@@ -142,12 +146,6 @@ def _end(variance: float) -> float:
     """Where v (cosh t - 1) reaches 1."""
     # For large v the argument of acosh is 1 to all digits, and cosh t - 1 is t^2 / 2.
     return math.acosh(1 + 1 / variance) if variance < 1e12 else math.sqrt(2 / variance)
-
-
-def _cumulant(variance: float, coefficient: float, t: Array) -> Array:
-    """psi(t) of ``half_widths``; 2 sinh^2(x/2) is cosh x - 1 without cancellation."""
-    s = np.minimum(variance * 2 * np.sinh(coefficient * t / 2) ** 2, 1 - 1e-12)
-    return -np.log1p(-s) / (variance * coefficient**2)
 
 
 def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int:
@@ -437,13 +435,19 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     points = STEPS * frequencies
     large, small = _split(parts)
     bounds = _chernoff(large, alpha)
-    smoothing = _smoothing(SHARE * alpha, frequencies)
+    # ``order`` uniform variables are added. Their sum reaches ``share`` of the circle, the least
+    # one whose error is at most a small share of alpha.
+    orders = np.arange(2, 31)
+    powers = (2 / (np.pi * orders * (SHARE * alpha))) ** (1 / orders)
+    shares = orders / (2 * np.pi * frequencies) * powers
+    order = int(orders[np.argmin(shares)])
+    share = float(shares.min())
     # Beyond ``outside`` lies a small share of alpha. A circle this long keeps it out of [-x, x]; it
     # is longer by twice the reach of the smoothing, which is a share of the length.
     outside = _chernoff(large, SHARE * alpha)
-    length = (1.1 * (bounds + outside) + 1e-9) / (1 - 2 * smoothing.share)
-    reach = smoothing.share * length
-    masses = _central_masses(large, length, smoothing, frequencies)
+    length = (1.1 * (bounds + outside) + 1e-9) / (1 - 2 * share)
+    reach = share * length
+    masses = _central_masses(large, length, order, share, frequencies)
     is_enough = masses >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
     ends = np.argmax(is_enough, axis=1) * length / points
     half_widths = ends + reach + _chernoff(small, SHARE * alpha)
@@ -454,7 +458,7 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
 
 
 def _central_masses(
-    parts: list[Weighted], length: Array, smoothing: Smoothing, frequencies: int
+    parts: list[Weighted], length: Array, order: int, share: float, frequencies: int
 ) -> Array:
     """The mass of [-x, x] of smoothed sums on circles of length L, at x = 0, L / points, ..."""
     points = STEPS * frequencies
@@ -467,8 +471,8 @@ def _central_masses(
     of_angles[:] = np.exp(logs) * 4 / (angles * length[:, None])
     for part in parts:
         of_angles *= part.sign(angles)
-    reach = smoothing.share * length
-    of_angles *= np.sinc(angles * reach[:, None] / smoothing.order / np.pi) ** smoothing.order
+    reach = share * length
+    of_angles *= np.sinc(angles * reach[:, None] / order / np.pi) ** order
     sines = -np.fft.rfft(coefficients, axis=1).imag
     return np.asarray(2 * np.arange(points // 2 + 1) / points + sines)
 
@@ -485,21 +489,6 @@ def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
     masks = np.split(is_small, ends, axis=1)
     pairs = list(zip(parts, masks, strict=True))
     return [part.kept(~mask) for part, mask in pairs], [part.kept(mask) for part, mask in pairs]
-
-
-class Smoothing(NamedTuple):
-    """How many uniform variables are added, and which share of the circle their sum can reach."""
-
-    order: int
-    share: float
-
-
-def _smoothing(error: float, frequencies: int) -> Smoothing:
-    """The smoothing of least reach whose error is at most this one."""
-    orders = np.arange(2, 31)
-    shares = orders / (2 * np.pi * frequencies) * (2 / (np.pi * orders * error)) ** (1 / orders)
-    best = int(np.argmin(shares))
-    return Smoothing(int(orders[best]), float(shares[best]))
 
 
 def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:
@@ -562,12 +551,34 @@ def contrast_half_width(law: Law, below: int, above: int, q: Fraction, alpha: fl
     >>> contrast_half_width(law, 2, 2, Fraction(1, 2), 0.05)
     14
     """
-    bound = _bound(law, below, above, q, alpha)
+    of_x = float(1 - q) if below else 0.0
+    of_y = float(q) if above else 0.0
+    squares = below * of_x**2 + above * of_y**2
+    variances = np.array([spread(law) * squares])
+    bound = math.ceil(float(half_widths(variances, [(law, max(of_x, of_y))], alpha)[0]))
     x = sum_masses(law, below, OUTSIDE * alpha)
     y = sum_masses(law, above, OUTSIDE * alpha)
     if x is None or y is None:
         return bound
-    return _smallest(x, np.concatenate([[0], np.cumsum(y)]), q, alpha, bound)
+    # P(Y < k) for k = -reach, .., reach + 1.
+    y_below = np.append(0, np.cumsum(y))
+    reach_x = len(x) // 2
+    reach_y = len(y) // 2
+    at = (q.denominator - q.numerator) * np.arange(-reach_x, reach_x + 1)
+
+    def inside(half: int) -> float:
+        # (1 - q) x - q y is within the half-width for y from ``first`` to ``last``.
+        room = q.denominator * half
+        if not q:
+            return float(x[np.abs(at) <= room].sum() * y_below[-1])
+        first = -((room - at) // q.numerator)
+        last = (at + room) // q.numerator
+        high = y_below[np.clip(last + reach_y + 1, 0, len(y))]
+        low = y_below[np.clip(first + reach_y, 0, len(y))]
+        return float((x * np.maximum(high - low, 0)).sum())
+
+    # The probability outside of a half-width falls as it grows.
+    return least_whole(lambda half: inside(half) >= 1 - alpha, -1, bound)
 
 
 @lru_cache(maxsize=2**10)
@@ -585,42 +596,6 @@ def sum_masses(law: Law, number: int, outside: float) -> Array | None:
     length = 1 << (2 * reach + 1).bit_length()
     masses = _masses([(law, number)], length)[: reach + 1]
     return np.concatenate([masses[:0:-1], masses])
-
-
-def _bound(law: Law, below: int, above: int, q: Fraction, alpha: float) -> int:
-    """A Chernoff bound on the half-width."""
-    weights = (float(1 - q) if below else 0.0, float(q) if above else 0.0)
-    variance = spread(law) * (below * weights[0] ** 2 + above * weights[1] ** 2)
-    half_width = half_widths(np.array([variance]), [(law, max(weights))], alpha)
-    return math.ceil(float(half_width[0]))
-
-
-def _smallest(x: Array, y_below: Array, q: Fraction, alpha: float, bound: int) -> int:
-    """Search for the smallest half-width: the probability outside of it falls as it grows.
-
-    Parameters
-    ----------
-    x : float64 ndarray of shape (2 R + 1,)
-        The law of X.
-    y_below : float64 ndarray of shape (2 S + 2,)
-        Partial sums of the law of Y, the first of them 0.
-    """
-    reach_x = len(x) // 2
-    reach_y = (len(y_below) - 2) // 2
-    at = (q.denominator - q.numerator) * np.arange(-reach_x, reach_x + 1)
-
-    def inside(half: int) -> float:
-        # (1 - q) x - q y is within the half-width for y from ``first`` to ``last``.
-        room = q.denominator * half
-        if not q:
-            return float(x[np.abs(at) <= room].sum() * y_below[-1])
-        first = -((room - at) // q.numerator)
-        last = (at + room) // q.numerator
-        high = y_below[np.clip(last + reach_y + 1, 0, len(y_below) - 1)]
-        low = y_below[np.clip(first + reach_y, 0, len(y_below) - 1)]
-        return float((x * np.maximum(high - low, 0)).sum())
-
-    return least_whole(lambda half: inside(half) >= 1 - alpha, -1, bound)
 
 
 # --- draws of one law -----------------------------------------------------------------------------
@@ -715,25 +690,21 @@ def tails(law: Law, weights: Array, at: Array) -> Array:
     sizes = np.abs(np.asarray(weights, float))
     norms = np.sqrt((sizes**2).sum(axis=1))
     safe = np.where(norms > 0, norms, 1.0)
-    if isinstance(law, DiscreteGaussian):
-        bounds = _gaussian(law, sizes, safe, at)
-    else:
+    if isinstance(law, DiscreteLaplace):
         bounds = _laplace(law, sizes, safe, at)
+    else:
+        from scipy.special import ndtr
+
+        deviations = law.sigma * safe
+        # The sum is subgaussian.
+        bounds = np.exp(-((at / deviations) ** 2) / 2)
+        slack = coupling_slack(law)
+        if slack is not None:
+            coupled = ndtr((slack * sizes.sum(axis=1) - at) / deviations)
+            bounds = np.minimum(bounds, coupled)
     # A sum without weights is 0: it never reaches a positive number.
     bounds = np.where(norms > 0, bounds, 0.0)
     return np.where(at > 0, bounds, 1.0)
-
-
-def _gaussian(law: DiscreteGaussian, sizes: Array, norms: Array, at: Array) -> Array:
-    from scipy.special import ndtr
-
-    deviations = law.sigma * norms
-    subgaussian = np.exp(-((at / deviations) ** 2) / 2)
-    slack = coupling_slack(law)
-    if slack is None:
-        return subgaussian
-    coupled = ndtr(-(at - slack * sizes.sum(axis=1)) / deviations)
-    return np.asarray(np.minimum(subgaussian, coupled))
 
 
 def _laplace(law: DiscreteLaplace, sizes: Array, norms: Array, at: Array) -> Array:

@@ -224,7 +224,9 @@ def read_quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
     (Fraction(1, 3), Fraction(1, 2))
     """
     given = at.tolist() if hasattr(at, "tolist") else at
-    quantiles = tuple(_rounded(probability(q, "a quantile")) for q in _as_list(given))
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        given = [given]
+    quantiles = tuple(_rounded(probability(q, "a quantile")) for q in given)
     if not quantiles or len(quantiles) > MOST_QUANTILES:
         raise UsageError(
             f"{len(quantiles)} quantiles",
@@ -239,12 +241,6 @@ def read_quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
             "Sort them, and name each once",
         )
     return quantiles
-
-
-def _as_list(given: Exactly | Sequence[Exactly]) -> Sequence[Exactly]:
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return given
-    return [given]
 
 
 def _rounded(q: Fraction) -> Fraction:
@@ -328,7 +324,11 @@ class RankLaw:
             bucket = index_by_exponential(sizes, bits)
             index = integer_below(sizes[bucket], bits)
             if bucket == CLAMP:
-                return self._outside(index)
+                # The others are counted from the lowest: some lie below the window, some above.
+                lowest = int(first[0])
+                before = int(first[self._start]) - lowest
+                outside = lowest if index < before else int(first[self._stop]) - before
+                return outside + index
             members = np.flatnonzero(buckets == bucket)
             ends = np.cumsum(widths[members])
             place = int(np.searchsorted(ends, index, side="right"))
@@ -337,15 +337,6 @@ class RankLaw:
             if survives(fraction, SHIFT, bits):
                 within = index - int(ends[place] - widths[group])
                 return int(first[self._start + group]) + within
-
-    def _outside(self, index: int) -> int:
-        """An edge outside the window, counted from the lowest."""
-        first = self._ranks.first
-        lowest = int(first[0])
-        before = int(first[self._start]) - lowest
-        if index < before:
-            return lowest + index
-        return int(first[self._stop]) + index - before
 
     def flip(self, bits: Bits) -> int:
         """Choose an edge by permute-and-flip: never worse than ``draw``, and up to twice as close.
@@ -415,6 +406,5 @@ class RankLaw:
 
 @lru_cache(maxsize=64)
 def _quadrature(points: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss and Legendre."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return nodes, weights

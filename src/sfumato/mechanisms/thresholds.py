@@ -208,7 +208,14 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
             scale = unit.rows_per_person / epsilon
             return ThresholdLaplace(scale, _tau(scale, unit.rows_per_person, delta))
         case "stability":
-            return _stability(cost, unit)
+            # The source's rule: a sensitivity of 2 under either relation, and its own threshold.
+            # Where that would exceed delta, the least one that does not is taken.
+            _, delta = _one_side(cost, unit)
+            scale = 2 * unit.rows_per_person / cost.epsilon
+            # A trifle is added, so that the rounding of floats never lowers the source's threshold.
+            above = float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12)
+            tau = max(1 + math.ceil(above), _tau(scale, unit.rows_per_person, delta))
+            return ThresholdLaplace(scale, tau)
 
 
 def law_of_key_counts(
@@ -242,23 +249,15 @@ def law_of_key_counts(
     return law
 
 
-def _stability(cost: ApproxDP, unit: Unit) -> ThresholdLaplace:
-    """The source's rule: a sensitivity of 2 under either relation, and its own threshold.
-
-    Where that threshold would exceed delta, the least that does not is taken.
-    """
-    _, delta = _one_side(cost, unit)
-    scale = 2 * unit.rows_per_person / cost.epsilon
-    # A trifle is added, so that the rounding of floats never lowers the source's threshold.
-    above = float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12)
-    tau = max(1 + math.ceil(above), _tau(scale, unit.rows_per_person, delta))
-    return ThresholdLaplace(scale, tau)
-
-
 def _one_side(cost: ApproxDP, unit: Unit) -> tuple[Fraction, Fraction]:
-    """What rows that come, or rows that go, may spend: under replace one person's rows do both."""
+    """What rows that come, or rows that go, may spend: under replace one person's rows do both:
+    eps / 2 and delta / (1 + e^(eps / 2)), rounded down.
+    """
     if unit.neighbours == "replace":
-        return cost.epsilon / 2, _half_delta(cost)
+        depth = _depth(cost.epsilon)
+        half_low, half_high = exp_minus(cost.epsilon / 2, depth)
+        share = Fraction(half_low, half_high + (1 << depth))
+        return cost.epsilon / 2, _rounded_down(cost.delta * share)
     return cost.epsilon, cost.delta
 
 
@@ -306,13 +305,6 @@ def _one_step(cost: ApproxDP, steps: int) -> Fraction:
     last_power_low, _ = exp_minus(cost.epsilon, depth)
     share = Fraction(power_low * (unity - u_high), unity * (unity - last_power_low))
     return _rounded_down(cost.delta * share)
-
-
-def _half_delta(cost: ApproxDP) -> Fraction:
-    """delta / (1 + e^(eps / 2)), rounded down."""
-    depth = _depth(cost.epsilon)
-    half_low, half_high = exp_minus(cost.epsilon / 2, depth)
-    return _rounded_down(cost.delta * Fraction(half_low, half_high + (1 << depth)))
 
 
 def _depth(epsilon: Fraction) -> int:
@@ -452,15 +444,12 @@ class KeyRule:
         # A key of no rows has no noise: the streams are those of the others.
         present = present.filter(pa.array(rows_of_key > 0))
         rows_of_key = rows_of_key[rows_of_key > 0]
-        indices, values = released(rows_of_key, self.law, self._noise(present[KEY]))
+        noise = self.secret
+        if not isinstance(noise, Script):
+            noise = Streams(noise, *canonical(present[KEY]))
+        indices, values = released(rows_of_key, self.law, noise)
         shown = present.take(pa.array(indices, pa.int64())).drop_columns([ROWS_OF_KEY])
         return shown.append_column(NOISY_ROWS, pa.array(values, pa.int64()))
-
-    def _noise(self, keys: pa.Array) -> Bits:
-        if isinstance(self.secret, Script):
-            return self.secret
-        kind, offsets, data = canonical(keys)
-        return Streams(self.secret, kind, offsets, data)
 
     def __repr__(self) -> str:
         return f"<KeyRule by {self.law}: secret not shown>"

@@ -177,7 +177,9 @@ class NoisyCells:
             is_kept = self._told_from_noise(k, least)
             if is_kept.all():
                 break
-            if not self._are_empty(~is_kept):
+            # What was dropped must hold no rows, all together, as far as can be seen.
+            noise = float(np.sqrt(self.variances[~is_kept].sum()))
+            if float(self.counts[~is_kept].sum()) > MOST_GONE * noise:
                 continue
             weights = np.zeros(len(self.counts))
             weights[is_kept] = non_negative(self.counts[is_kept])
@@ -198,7 +200,11 @@ class NoisyCells:
             The cells that are left.
         """
         groups_wanted = k + (k + 1) // 2
-        is_seen = self._seen_alone()
+        # Cells whose counts exceed all noise stay. Laplace noise exceeds t standard deviations,
+        # upwards, with probability e^(-t sqrt 2) / 2 or little more; the union bound adds this up
+        # over the cells.
+        most = math.log(max(len(self.counts), 1) / (2 * FALSE_ALARM)) / math.sqrt(2)
+        is_seen = self.counts > most * np.sqrt(self.variances)
         kept = np.arange(len(self.counts))
         for _ in range(ROUNDS):
             weights = non_negative(self.counts[kept])
@@ -216,22 +222,6 @@ class NoisyCells:
         is_kept = np.zeros(len(self.counts), bool)
         is_kept[kept] = True
         return is_kept
-
-    def _seen_alone(self) -> Array:
-        """Cells whose counts exceed all noise, however many cells there are: bool ndarray (cells,).
-
-        Laplace noise exceeds t of its standard deviations, upwards, with probability at most
-        exp(-sqrt(2) t) / 2 or little more.
-        """
-        # Laplace noise exceeds t standard deviations with probability e^(-t sqrt 2) / 2; the union
-        # bound adds this up over the cells.
-        most = math.log(max(len(self.counts), 1) / (2 * FALSE_ALARM)) / math.sqrt(2)
-        return self.counts > most * np.sqrt(self.variances)
-
-    def _are_empty(self, cells: Array) -> bool:
-        """Tell whether these cells hold no rows, all together, as far as can be seen."""
-        noise = float(np.sqrt(self.variances[cells].sum()))
-        return float(self.counts[cells].sum()) <= MOST_GONE * noise
 
     def _loss(self, weights: Array, centres: Array) -> float:
         """The squared distances to the nearest centre, with rows spread evenly in their cells."""
@@ -270,7 +260,11 @@ def root_mean_square(
     if steps:
         last = steps[-1]
         noise = last.standard_error(space.d) ** 2 * _tails((last.sum_law, last.count_law))
-        grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
+        # Half of the range of values in a cell of the lattice, in whole numbers.
+        extremes = [axis.extremes() for axis in space.axes]
+        widest = [float((high - low).max()) for low, high in extremes]
+        half_cells = np.array(widest) / 2 / space.widths
+        grid = np.broadcast_to(half_cells, centres.shape) ** 2
     elif partition is not None and cells is not None:
         noise = cells.noise(centres) * _tails(partition.laws) + cells.cut(centres)
         grid = cells.grid(centres)
@@ -296,15 +290,6 @@ def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...])
     if partition is None or steps:
         return np.zeros(space.d)
     return np.asarray(Cells.of(space, partition).room.max(axis=0))
-
-
-def _half_cells(space: Space) -> Array:
-    """Half of the range of values in a cell of the lattice, in whole numbers: float64 (d,)."""
-    widest = []
-    for axis in space.axes:
-        low, high = axis.extremes()
-        widest.append(float((high - low).max()))
-    return np.array(widest) / 2 / space.widths
 
 
 @dataclass(frozen=True)
@@ -345,7 +330,13 @@ class Cells:
         """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
         cells, d = self.middles.shape
         per_cell = max(FEWEST_POINTS_OF_CELL, min(MOST_POINTS_OF_CELL, POINTS // cells))
-        where = self.middles[:, None] + self.room[:, None] * _spread_out(per_cell, d)
+        # Public points fill [-1, 1]^d evenly, by Roberts' additive recurrence.
+        ratio = 2.0
+        for _ in range(64):
+            ratio = (1 + ratio) ** (1 / (d + 1))
+        steps = np.array([math.pow(ratio, -i) for i in range(1, d + 1)])
+        spread_out = np.asarray(2 * ((0.5 + np.arange(per_cell)[:, None] * steps) % 1) - 1)
+        where = self.middles[:, None] + self.room[:, None] * spread_out
         return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), per_cell)
 
     def covered(self, centres: Array, at: int) -> tuple[Array, Array]:
@@ -420,7 +411,11 @@ class Cells:
         now = nearest(points, centres)
         if steps:
             before = nearest(points, steps[-1].centres.reshape(centres.shape))
-            averaged = _clipped(points, before, steps[-1])
+            # A step sees rows clipped to its radius about the origins of their groups.
+            step = steps[-1]
+            origins = step.origins.reshape(centres.shape)[before]
+            euclidean = isinstance(step.sum_law, DiscreteGaussian)
+            averaged = origins + clip(points - origins, step.clip_radius, euclidean)
         else:
             before = nearest(self._whole, centres)[cell]
             averaged = points
@@ -438,13 +433,6 @@ class Cells:
         return offset**2 + variance
 
 
-def _clipped(points: Array, groups: Array, step: Step) -> Array:
-    """Return where a step sees rows: clipped to its radius about the origins of their groups."""
-    origins = step.origins.reshape(len(step.counts), -1)[groups]
-    euclidean = isinstance(step.sum_law, DiscreteGaussian)
-    return origins + clip(points - origins, step.clip_radius, euclidean)
-
-
 def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, Array]:
     """Means of groups, and by how much one more row at each point moves the mean of its group.
 
@@ -460,15 +448,3 @@ def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, 
 def _sums(groups: Array, values: Array, k: int) -> Array:
     """Return sums of the rows of each group: float64 ndarray of shape (k, d)."""
     return np.stack([np.bincount(groups, column, k) for column in values.T], axis=1)
-
-
-def _spread_out(count: int, d: int) -> Array:
-    """Return public points that fill [-1, 1]^d evenly: float64 ndarray of shape (count, d).
-
-    Source: Roberts' additive recurrence.
-    """
-    ratio = 2.0
-    for _ in range(64):
-        ratio = (1 + ratio) ** (1 / (d + 1))
-    steps = np.array([math.pow(ratio, -i) for i in range(1, d + 1)])
-    return np.asarray(2 * ((0.5 + np.arange(count)[:, None] * steps) % 1) - 1)

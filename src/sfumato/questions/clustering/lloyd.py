@@ -273,7 +273,9 @@ def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tup
 def full_radius(extent: Array, cost: CentralMeasure) -> int:
     """The radius that clips no row: how far from the middle a row can lie, in the noise's norm."""
     if isinstance(cost, ZCDP):
-        return _root_up(int((extent**2).sum()))
+        square = int((extent**2).sum())
+        root = math.isqrt(square)
+        return max(root + (root**2 < square), 1)
     return max(int(extent.sum()), 1)
 
 
@@ -362,9 +364,3 @@ def steps_for(rows: int, k: int, d: int, epsilon: float) -> int:
     per_step = (d + (4 * d * TYPICAL_MEAN**2) ** (1 / 3)) ** 3
     least = math.sqrt(500 * k**3 * per_step) / max(rows, 1)
     return int(min(max(epsilon / least, FEWEST_STEPS), MOST_STEPS))
-
-
-def _root_up(square: int) -> int:
-    """Return the square root, rounded up, at least 1."""
-    root = math.isqrt(square)
-    return max(root + (root**2 < square), 1)

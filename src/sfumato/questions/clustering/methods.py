@@ -91,7 +91,9 @@ def schedule_steps(
     groups = distances.argmin(axis=1)
     # The mean squared distance of rows to their centres. Rows are taken to lie evenly in each cell.
     to_centre = distances[np.arange(len(groups)), groups]
-    loss = _mean(to_centre + (cells.halves**2).sum(axis=1) / 3, weights)
+    squared = to_centre + (cells.halves**2).sum(axis=1) / 3
+    all_rows = weights.sum()
+    loss = float(squared @ weights / all_rows if all_rows > 0 else squared.mean())
     rows = np.maximum(np.bincount(groups, weights, k), 1)
     # What a unit of variance on every sum adds to the mean loss.
     loss_per_variance = d * float((1 / rows).sum()) / rows.sum()
@@ -145,11 +147,6 @@ def _radii(
         lost = np.stack(columns, axis=1)
         added[max(1, int(radius * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
     return added
-
-
-def _mean(values: Array, weights: Array) -> float:
-    """Return the weighted mean, or the plain one where all weights are 0."""
-    return float(values @ weights / weights.sum()) if weights.sum() > 0 else float(values.mean())
 
 
 def take_steps(

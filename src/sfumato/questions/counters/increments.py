@@ -176,19 +176,11 @@ class IncrementReader:
         return rows
 
     def _amounts(self, given: object) -> list[int | None]:
-        """Read one count, or one value or several, in units of the resolution; None is missing."""
-        if self._adds_values:
-            return self._encoded(given)
-        return [self._count(given)]
-
-    def _count(self, given: object) -> int:
-        count = _integer(given)
-        if count is None or not 0 <= count <= LARGEST_COUNT:
-            raise _wrong("a number of events is a whole number from 0 to 2^53")
-        return count
-
-    def _encoded(self, given: object) -> list[int | None]:
-        """Clamp values to the bounds and round them to the resolution."""
+        """Read one count, or one value or several, clamped to the bounds and rounded to the
+        resolution; None is missing.
+        """
+        if not self._adds_values:
+            return [self._count(given)]
         values = _plain(given) if _is_list(given) else [given]
         array = np.array([_float(value) for value in values])
         missing = np.isnan(array)
@@ -199,6 +191,12 @@ class IncrementReader:
         units = rounded.clip(*self._bounds).astype(np.int64)
         pairs = zip(units.tolist(), missing.tolist(), strict=True)
         return [None if is_missing else unit for unit, is_missing in pairs]
+
+    def _count(self, given: object) -> int:
+        count = _integer(given)
+        if count is None or not 0 <= count <= LARGEST_COUNT:
+            raise _wrong("a number of events is a whole number from 0 to 2^53")
+        return count
 
 
 def _row(cell: int, amount: int | None) -> Row:
@@ -246,17 +244,14 @@ def event_text(event: object) -> str:
         return str(plain)
     if isinstance(plain, dt.date):
         return str(iso_text(plain))
-    if isinstance(plain, str) and _is_name(plain):
+    is_short = isinstance(plain, str) and 0 < len(plain) <= LONGEST_EVENT
+    if is_short and "\0" not in plain and plain.isprintable():
         return plain
     raise UsageError(
         f"an event of type {type(event).__name__}",
         "an event is a short text, a whole number or a date",
         'Name steps as in event="2026-11-21", or leave it out',
     )
-
-
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= LONGEST_EVENT and "\0" not in text and text.isprintable()
 
 
 def precedes(event: str, other: str) -> bool:

@@ -277,7 +277,12 @@ def mechanism_for(
         If the method cannot give a guarantee of this kind.
     """
     if horizon is None:
-        _check_needs_no_horizon(method)
+        if method in ("toeplitz", "blt"):
+            raise Infeasible(
+                f'method "{method}" without a horizon',
+                "its noise is laid out over the horizon",
+                'State the horizon, or take method="tree"',
+            )
         return Segments(_scale_per_level(contribution, cost), cells), without_delta(cost)
     tree = laplace_tree(horizon, cells, contribution, cost)
     if method == "tree" or (method == "auto" and isinstance(cost, PureDP)):
@@ -304,15 +309,6 @@ def mechanism_for(
 
 def _rho_of(cost: ZCDP | ApproxDP) -> ZCDP:
     return cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
-
-
-def _check_needs_no_horizon(method: Method) -> None:
-    if method in ("toeplitz", "blt"):
-        raise Infeasible(
-            f'method "{method}" without a horizon',
-            "its noise is laid out over the horizon",
-            'State the horizon, or take method="tree"',
-        )
 
 
 def errors_of_all(

@@ -129,30 +129,27 @@ class Errors:
         start, block = self._cached
         if not start <= step < start + BLOCK:
             start = step - (step - 1) % BLOCK
-            block = self._computed(start)
+            mechanism = self._mechanism
+            last = start + BLOCK - 1
+            if mechanism.horizon is not None:
+                last = min(last, mechanism.horizon)
+            own = half_widths(mechanism, start, last, self._alpha, simultaneous=False)
+            band = half_widths(mechanism, start, last, self._alpha, simultaneous=True)
+            deviations = np.sqrt(mechanism.variances(start, last)) * float(self._resolution)
+            unit = "" if self._resolution == 1 else f", in units of {decimal(self._resolution)}"
+            columns = zip(
+                self._scaled(own),
+                self._scaled(band),
+                deviations.tolist(),
+                mechanism.laws(start, last),
+                strict=True,
+            )
+            block = [
+                TotalError(half_width, band_half_width, deviation, law + unit)
+                for half_width, band_half_width, deviation, law in columns
+            ]
             self._cached = (start, block)
         return block[step - start]
-
-    def _computed(self, first: int) -> list[TotalError]:
-        mechanism = self._mechanism
-        last = first + BLOCK - 1
-        if mechanism.horizon is not None:
-            last = min(last, mechanism.horizon)
-        own = half_widths(mechanism, first, last, self._alpha, simultaneous=False)
-        band = half_widths(mechanism, first, last, self._alpha, simultaneous=True)
-        deviations = np.sqrt(mechanism.variances(first, last)) * float(self._resolution)
-        unit = "" if self._resolution == 1 else f", in units of {decimal(self._resolution)}"
-        columns = zip(
-            self._scaled(own),
-            self._scaled(band),
-            deviations.tolist(),
-            mechanism.laws(first, last),
-            strict=True,
-        )
-        return [
-            TotalError(half_width, band_half_width, deviation, law + unit)
-            for half_width, band_half_width, deviation, law in columns
-        ]
 
     def _scaled(self, halves: Array) -> list[float]:
         """Convert to the counter's unit; whole numbers stay integers where the resolution is 1."""
@@ -254,9 +251,19 @@ class Counter(
         if isinstance(horizon, list | tuple):
             msgspec.structs.force_setattr(self, "horizon", tuple(map(event_text, horizon)))
         self._check_horizon(horizon)
-        self._check_late()
+        if self.late == "count" and not isinstance(self.horizon, int | None):
+            raise UsageError(
+                'late="count" with a calendar',
+                "a step that is published takes no more rows",
+                "Leave late out, or give a number of steps",
+            )
         self._check_value()
-        self._check_by()
+        if not isinstance(self.by, str | Categories | None) or self.by == "":
+            raise UsageError(
+                f"by of type {type(self.by).__name__}",
+                "it is neither the name of an axis nor Categories",
+                'Write by="origin", or by=sf.Categories(["a", "b"])',
+            )
         require_word(self.method, "method", METHODS)
         require_word(self.late, "late", LATE)
         settle(self)
@@ -266,14 +273,6 @@ class Counter(
             raise _no_horizon(given)
         if self.steps is not None and not 1 <= self.steps <= MOST_STEPS:
             raise _no_horizon(given)
-
-    def _check_late(self) -> None:
-        if self.late == "count" and not isinstance(self.horizon, int | None):
-            raise UsageError(
-                'late="count" with a calendar',
-                "a step that is published takes no more rows",
-                "Leave late out, or give a number of steps",
-            )
 
     def _check_value(self) -> None:
         value: object = self.value
@@ -286,14 +285,6 @@ class Counter(
                 "the value of a counter",
                 "it is neither 1 nor an Interval of numbers",
                 "Write value=1 to count events, or value=sf.Interval(0, 10) for clamped sums",
-            )
-
-    def _check_by(self) -> None:
-        if not isinstance(self.by, str | Categories | None) or self.by == "":
-            raise UsageError(
-                f"by of type {type(self.by).__name__}",
-                "it is neither the name of an axis nor Categories",
-                'Write by="origin", or by=sf.Categories(["a", "b"])',
             )
 
     @property

@@ -250,14 +250,6 @@ class BufferState(msgspec.Struct, frozen=True):
     buffers: tuple[Whole, ...]
 
 
-class _FixedPoint(NamedTuple):
-    """theta and omega as integers over 2^shift."""
-
-    theta: tuple[int, ...]
-    omega: tuple[int, ...]
-    shift: int
-
-
 class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unknown_fields=True):
     """A buffered Toeplitz factorisation in fixed point.
 
@@ -279,9 +271,16 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
     precision: int = BLT_PRECISION
 
     def __post_init__(self) -> None:
+        # A file may state anything: the proof above holds for these parameters alone.
+        blt = self.parameters
+        sizes = len(blt.omega) == len(blt.theta) == len(blt.zeta) - 1 == len(blt.beta) - 1 >= 1
+        decays = all(0 < pole < 1 for pole in blt.theta)
+        poles = decays and all(0 < pole <= 1 for pole in blt.zeta)
+        weights = all(0 < weight < math.inf for weight in (*blt.omega, *blt.beta))
+        steps = 1 <= blt.horizon <= MOST_STEPS
         places = 0 <= self.precision <= 2 * BLT_PRECISION
         require_fitting(
-            _is_sound(self.parameters) and places and self.cells >= 1,
+            sizes and poles and weights and steps and places and self.cells >= 1,
             "buffers for a running total",
             "their horizon, their categories, their precision or their poles cannot be",
         )
@@ -314,8 +313,8 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         return BufferState(tuple(buffers)), tuple(outputs)
 
     @cached_property
-    def _fixed(self) -> _FixedPoint:
-        """theta and omega as integers over one power of two, exactly.
+    def _fixed(self) -> tuple[Whole, Whole, int]:
+        """theta and omega as integers over a power of two, exactly, and the exponent of that.
 
         A double is an integer over a power of two, so nothing is rounded here.
         """
@@ -325,11 +324,7 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         # unit.
         shift = max(1, *(x.denominator.bit_length() - 1 for x in (*theta, *omega)))
         scale = 2**shift
-        return _FixedPoint(
-            theta=tuple(int(x * scale) for x in theta),
-            omega=tuple(int(x * scale) for x in omega),
-            shift=shift,
-        )
+        return tuple(int(x * scale) for x in theta), tuple(int(x * scale) for x in omega), shift
 
     def estimator(self) -> Estimator:
         """Estimate totals by the poles of B, in floats and constant memory."""
@@ -355,14 +350,6 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         buffers = len(self.parameters.theta)
         matrix = f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision}"
         return f"{matrix} with {self.law} on each step"
-
-
-def _is_sound(blt: BLT) -> bool:
-    """Tell whether the proof above holds for these parameters: a file may state anything."""
-    sizes = len(blt.omega) == len(blt.theta) == len(blt.zeta) - 1 == len(blt.beta) - 1 >= 1
-    poles = all(0 < pole < 1 for pole in blt.theta) and all(0 < pole <= 1 for pole in blt.zeta)
-    weights = all(0 < weight < math.inf for weight in (*blt.omega, *blt.beta))
-    return sizes and poles and weights and 1 <= blt.horizon <= MOST_STEPS
 
 
 def moved_squared(

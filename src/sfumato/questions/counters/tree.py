@@ -331,23 +331,19 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
             known = state.noise[:length]
         else:
             path = tuple(self.path(step))
-            known = self._drawn(state, path, noise)
+            # The beginning that the path shares with the last one has its noise.
+            shared = 0
+            for old, new in zip(state.path, path, strict=False):
+                if old != new:
+                    break
+                shared += 1
+            # From the eldest on: the noise at a step is that at its elder plus one fresh draw.
+            known = state.noise[:shared]
+            fresh = self.law.sample(self.cells * (len(path) - shared), noise).tolist()
+            for start in range(0, len(fresh), self.cells):
+                elder = known[-1] if known else (0,) * self.cells
+                known = (*known, tuple(map(add, elder, fresh[start : start + self.cells])))
         return ElderState(step, totals, path, known), tuple(map(add, totals, known[-1]))
-
-    def _drawn(self, state: ElderState, path: tuple[int, ...], noise: Bits) -> tuple[Whole, ...]:
-        """Return the noise along a path; the beginning that it shares with the last is known."""
-        shared = 0
-        for old, new in zip(state.path, path, strict=False):
-            if old != new:
-                break
-            shared += 1
-        # From the eldest on: the noise at a step is that at its elder plus one fresh draw.
-        known = list(state.noise[:shared])
-        fresh = self.law.sample(self.cells * (len(path) - shared), noise).tolist()
-        for start in range(0, len(fresh), self.cells):
-            elder = known[-1] if known else (0,) * self.cells
-            known.append(tuple(map(add, elder, fresh[start : start + self.cells])))
-        return tuple(known)
 
     def estimator(self) -> Estimator:
         """Return the outputs themselves: they are the totals."""

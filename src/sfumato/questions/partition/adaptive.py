@@ -136,7 +136,10 @@ class AdaptiveGridPartitioner(
         noisy = draft.noisy_counts(cells, for_coarse) if len(cells) > 1 else np.array([rows])
         fine_epsilon = draft.law(for_fine).effective_epsilon
         wanted = [fine_cells(max(n, 0), fine_epsilon, len(shape)) for n in noisy.tolist()]
-        parts = _within_limit(np.array(wanted, np.int64))
+        parts = np.array(wanted, np.int64)
+        # All grids are coarser while together they exceed half of the public limit.
+        while parts.prod(axis=1, dtype=float).sum() > MOST_CELLS // 2 and parts.max() > 1:
+            parts = np.maximum(1, parts * 3 // 4)
         split_evenly(growth, cells, np.minimum(parts, growth.widths(cells)))
         return draft.release(
             self.name,
@@ -160,16 +163,6 @@ def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Return cells along each axis of the fine grid in a coarse cell of n rows, m2."""
     aim, _ = eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)
     return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
-
-
-def _within_limit(parts: Array) -> Array:
-    """Give the same grids, all of them coarser while together they exceed half of the public limit.
-
-    They are a function of noisy counts, so this costs nothing.
-    """
-    while parts.prod(axis=1, dtype=float).sum() > MOST_CELLS // 2 and parts.max() > 1:
-        parts = np.maximum(1, parts * 3 // 4)
-    return parts
 
 
 # --- the automatic partition ----------------------------------------------------------------------
@@ -256,9 +249,32 @@ class AutoPartitioner(
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count, judge and cut nodes, then count the cells."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
+        growth = draft.growth
+        epsilon = draft.law(draft.total).effective_epsilon
+        root = np.zeros(1, np.int64)
+        rows = np.maximum(draft.noisy_counts(root, draft.total // SLICES), 0)
+        fall = np.array([float(STRIDE)])
+        front = _Front(root, rows, np.array([SLICES - 1]), np.zeros(1, bool), root, fall)
+        depths = np.zeros(1, np.int64)
+        depth = 0
+        while len(front.nodes):
+            depth += 1
+            aim = np.where(front.even, EVEN_ROWS, ROWS)
+            to_go = np.log2(np.maximum(front.rows * epsilon / aim, 0.5))
+            # Two slices pay for a count now and one for the cells.
+            is_last = front.even | (to_go < NEAR_CELLS) | (front.left < 3)
+            times = np.rint(to_go[is_last]).astype(np.int64)
+            most_from_last = int((2.0 ** (times + 1)).sum())
+            most_from_rest = 2 ** (STRIDE + 1) * int((~is_last).sum())
+            # Room is public: it follows from noisy counts alone.
+            if not growth.has_room_for(most_from_last + most_from_rest):
+                break
+            halve_widest(growth, front.nodes[is_last], times)
+            front = _next_front(draft, front.only(~is_last), to_go[~is_last])
+            depths = draft.with_new_nodes(depths, depth)
         return draft.release(
             self.name,
-            _explore(draft),
+            depths,
             self.proof,
             "noise on counts from coarse to fine, and on cells",
         )
@@ -305,39 +321,6 @@ class _Front:
         )
 
 
-def _explore(draft: Draft) -> Array:
-    """Grow the tree.
-
-    Returns
-    -------
-    int64 ndarray of shape (nodes,): the depth of every node, in counted levels.
-    """
-    growth = draft.growth
-    epsilon = draft.law(draft.total).effective_epsilon
-    root = np.zeros(1, np.int64)
-    rows = np.maximum(draft.noisy_counts(root, draft.total // SLICES), 0)
-    fall = np.array([float(STRIDE)])
-    front = _Front(root, rows, np.array([SLICES - 1]), np.zeros(1, bool), root, fall)
-    depths = np.zeros(1, np.int64)
-    depth = 0
-    while len(front.nodes):
-        depth += 1
-        aim = np.where(front.even, EVEN_ROWS, ROWS)
-        to_go = np.log2(np.maximum(front.rows * epsilon / aim, 0.5))
-        # Two slices pay for a count now and one for the cells.
-        is_last = front.even | (to_go < NEAR_CELLS) | (front.left < 3)
-        times = np.rint(to_go[is_last]).astype(np.int64)
-        most_from_last = int((2.0 ** (times + 1)).sum())
-        most_from_rest = 2 ** (STRIDE + 1) * int((~is_last).sum())
-        # Room is public: it follows from noisy counts alone.
-        if not growth.has_room_for(most_from_last + most_from_rest):
-            break
-        halve_widest(growth, front.nodes[is_last], times)
-        front = _next_front(draft, front.only(~is_last), to_go[~is_last])
-        depths = draft.with_new_nodes(depths, depth)
-    return depths
-
-
 def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     """Cut nodes in four, count the parts, and judge whether blocks of them look even."""
     nodes, owner = halve_widest(draft.growth, front.nodes, np.full(len(front.nodes), STRIDE))
@@ -378,15 +361,12 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block
     sums = np.bincount(parent, counts, minlength=len(block))
     mean = (sums / np.maximum(n_parts, 1))[parent]
     # The variance of a count is that of its noise, and that of a Poisson number of rows.
-    variance = _noise_variances(draft)[slices - 1] + np.maximum(mean, 0)
+    # The variance of the noise that 1, 2, ... slices pay for.
+    laws = [draft.law(price * (draft.total // SLICES)) for price in range(1, SLICES)]
+    noise_variances = np.array([max(spread(law), LEAST_SPREAD) for law in laws])
+    variance = noise_variances[slices - 1] + np.maximum(mean, 0)
     n_blocks = int(block.max()) + 1
     chi_square = np.bincount(block[parent], (counts - mean) ** 2 / variance, minlength=n_blocks)
     freedom = np.bincount(block, np.maximum(n_parts - 1, 0), minlength=n_blocks)
     even = (freedom >= LEAST_FREEDOM) & (chi_square < EVEN_CHI_SQUARE * freedom)
     return even[block[parent]]
-
-
-def _noise_variances(draft: Draft) -> Array:
-    """The variance of the noise that 1, 2, ... slices pay for: float64 ndarray (SLICES - 1,)."""
-    laws = [draft.law(slices * (draft.total // SLICES)) for slices in range(1, SLICES)]
-    return np.array([max(spread(law), LEAST_SPREAD) for law in laws])

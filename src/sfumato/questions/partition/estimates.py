@@ -94,16 +94,6 @@ def are_indices(which: Array | None, size: int) -> bool:
     return int(which.min()) >= 0 and int(which.max()) < size
 
 
-def whole_cells(counts: Array) -> Array:
-    """Return non-negative whole numbers in proportion to noisy counts: int64 ndarray.
-
-    Their sum is that of the noisy counts, or 0 if that is negative.
-    """
-    total = max(int(counts.sum()), 0)
-    positive = np.maximum(counts, 0).astype(float)
-    return largest_remainders(positive * (total / max(positive.sum(), 1)), total)
-
-
 # --- trees ----------------------------------------------------------------------------------------
 
 MOST_DRAWS = 2**11
@@ -313,7 +303,15 @@ class TreeEstimates:
         upper end that of all that are touched.
         """
         if not exact and self._tables.fits:
-            return self._quick_bounds(ranges, number, alpha, evenly)
+            # Wider bounds, from sums over ranges and over the cells that their sides cross.
+            values, variances = self._tables.sums(ranges, number)
+            if evenly:
+                half = self.half_widths(variances, alpha)
+                return values - half, values + half
+            cut, deviations = self._tables.cut(ranges, number)
+            most = ((np.sqrt(variances) + deviations) / MOST_TIMES) ** 2
+            half = MOST_TIMES * self.half_widths(most, alpha)
+            return values - cut - half, values + cut + half
         walker = RangeWalker(self.tree, self.inferred)
         at_least, spread_of_least = walker.sums(ranges, number, "share" if evenly else "nothing")
         half = self.half_widths(spread_of_least, alpha)
@@ -321,22 +319,6 @@ class TreeEstimates:
             return at_least - half, at_least + half
         at_most, spread_of_most = walker.sums(ranges, number, "all")
         return at_least - half, at_most + self.half_widths(spread_of_most, alpha)
-
-    def _quick_bounds(
-        self, ranges: Ranges, number: int, alpha: float, evenly: bool
-    ) -> tuple[Array, Array]:
-        """Return wider bounds, from sums over ranges and over the cells that their sides cross.
-
-        Of the sum and what is crossed together, no cell counts more than ``MOST_TIMES``.
-        """
-        values, variances = self._tables.sums(ranges, number)
-        if evenly:
-            half = self.half_widths(variances, alpha)
-            return values - half, values + half
-        cut, deviations = self._tables.cut(ranges, number)
-        most = ((np.sqrt(variances) + deviations) / MOST_TIMES) ** 2
-        half = MOST_TIMES * self.half_widths(most, alpha)
-        return values - cut - half, values + cut + half
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -363,7 +345,12 @@ class GridEstimates:
 
     def cells(self, whole: bool) -> Array:
         """The noisy counts, or non-negative whole numbers near them: ndarray of shape (cells,)."""
-        return whole_cells(self.noisy) if whole else self.noisy
+        if not whole:
+            return self.noisy
+        # They are in proportion to the noisy counts, and add up to what those do, or to 0.
+        total = max(int(self.noisy.sum()), 0)
+        positive = np.maximum(self.noisy, 0).astype(float)
+        return largest_remainders(positive * (total / max(positive.sum(), 1)), total)
 
     @property
     def variances(self) -> Array:

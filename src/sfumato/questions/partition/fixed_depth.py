@@ -134,25 +134,6 @@ def plain_allocation(stated: object, depth: int) -> Allocation:
     return plain
 
 
-def next_axis(widths: Array, depth: int) -> Array:
-    """Return the axis along which each node of a level is split: int64 ndarray of shape (nodes,).
-
-    The axes take turns: axis depth mod d, or the next one along which the node can still be split.
-    -1 where the node is a single lattice cell.
-
-    Parameters
-    ----------
-    widths : int64 ndarray of shape (nodes, d)
-        Lattice cells of each node along each axis.
-    depth : int
-        Depth of the level.
-    """
-    d = widths.shape[1]
-    turn = np.roll(np.arange(d), -(depth % d))
-    can_split = widths[:, turn] > 1
-    return np.where(can_split.any(axis=1), turn[can_split.argmax(axis=1)], -1)
-
-
 def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter) -> Array:
     """Count, test and split the nodes, level by level.
 
@@ -166,10 +147,14 @@ def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter
     depths = np.zeros(1, np.int64)
     nodes = np.zeros(1, np.int64)
     for level, units in enumerate(levels.partition):
-        axis = next_axis(draft.growth.widths(nodes), level)
-        can_split = axis >= 0
+        # The axes take turns: axis level mod d, or the next one along which a node can still be
+        # split. A node of a single lattice cell cannot be.
+        widths = draft.growth.widths(nodes)
+        turn = np.roll(np.arange(widths.shape[1]), -level)
+        is_wide = widths[:, turn] > 1
+        can_split = is_wide.any(axis=1)
         nodes = nodes[can_split]
-        axis = axis[can_split]
+        axis = turn[is_wide[can_split].argmax(axis=1)]
         # The count is paid for whether or not it stops anything: it serves inference.
         if levels.threshold[level] and len(nodes):
             counts = draft.noisy_counts(nodes, levels.threshold[level])
@@ -478,7 +463,6 @@ EVEN_FANOUT = 4
 
 
 def _even(parts: int) -> tuple[Fraction, ...]:
-    """Return the quantiles that cut a node into equally many rows."""
     return tuple(Fraction(i, parts) for i in range(1, parts))
 
 
@@ -560,7 +544,23 @@ class MultiQuantilePartitioner(
 
     def __post_init__(self) -> None:
         if self.at is not None:
-            self._read_at(self.at)
+            at = read_quantiles(self.at)
+            if len(at) >= MOST_FANOUT:
+                raise UsageError(
+                    f"cuts at {len(at)} quantiles",
+                    f"the limit is {MOST_FANOUT - 1}",
+                    "Take fewer, and more levels",
+                )
+            parts = len(at) + 1
+            if self.fanout not in (parts, EVEN_FANOUT):
+                raise UsageError(
+                    f"fanout = {shown(self.fanout)} with {len(at)} quantiles",
+                    f"they cut a node into {parts}",
+                    "Leave fanout out",
+                )
+            msgspec.structs.force_setattr(self, "fanout", parts)
+            # Even quantiles are stored as a fan-out.
+            msgspec.structs.force_setattr(self, "at", None if at == _even(parts) else at)
         super().__post_init__()
         if self.fanout > MOST_FANOUT:
             raise UsageError(
@@ -569,25 +569,6 @@ class MultiQuantilePartitioner(
                 "Take a smaller one, and more levels",
             )
         settle(self)
-
-    def _read_at(self, given: Sequence[Exactly]) -> None:
-        """Check the quantiles and store them exactly; even ones are stored as a fan-out."""
-        at = read_quantiles(given)
-        if len(at) >= MOST_FANOUT:
-            raise UsageError(
-                f"cuts at {len(at)} quantiles",
-                f"the limit is {MOST_FANOUT - 1}",
-                "Take fewer, and more levels",
-            )
-        parts = len(at) + 1
-        if self.fanout not in (parts, EVEN_FANOUT):
-            raise UsageError(
-                f"fanout = {shown(self.fanout)} with {len(at)} quantiles",
-                f"they cut a node into {parts}",
-                "Leave fanout out",
-            )
-        msgspec.structs.force_setattr(self, "fanout", parts)
-        msgspec.structs.force_setattr(self, "at", None if at == _even(parts) else at)
 
     @property
     def parts(self) -> int:

@@ -154,7 +154,9 @@ class Grid:
         cells_of_whole = float(np.prod([self.shape[axis] for axis in whole]))
         values = np.empty(number)
         effective = np.empty(number)
-        step = self._ranges_at_once(table)
+        # Partial sums stay within ``BLOCK``.
+        first = max(table.shape[0] if table.ndim else 1, 1)
+        step = max(1, BLOCK // max(table.size // first, *self.shape))
         for start in range(0, number, step):
             block = slice(start, start + step)
             shares = [
@@ -162,14 +164,12 @@ class Grid:
                 for axis, (lower, upper) in sorted(ranges.items())
             ]
             squares = [(share**2).sum(axis=1) for share in shares]
-            values[block] = _contract(table, shares)
+            partial = np.tensordot(shares[0], table, axes=(1, 0)) if shares else table
+            for share in shares[1:]:
+                partial = np.einsum("rk,rk...->r...", share, partial)
+            values[block] = partial
             effective[block] = cells_of_whole * np.prod(squares, axis=0)
         return values, effective
-
-    def _ranges_at_once(self, table: Array) -> int:
-        """Return how many ranges are summed at once: their partial sums stay within ``BLOCK``."""
-        first = max(table.shape[0] if table.ndim else 1, 1)
-        return max(1, BLOCK // max(table.size // first, *self.shape))
 
 
 def _covers(edges: Array, size: int) -> bool:
@@ -182,16 +182,6 @@ def _covers(edges: Array, size: int) -> bool:
 def _points(coordinates: Sequence[Array]) -> Array:
     """Return a mesh of coordinates as points: ndarray of shape (n, d)."""
     return np.stack([coordinate.reshape(-1) for coordinate in coordinates], axis=1)
-
-
-def _contract(table: Array, shares: list[Array]) -> Array:
-    """Sum table entries weighted by the product of the shares: float64 ndarray (ranges,)."""
-    if not shares:
-        return np.asarray(table, dtype=float)
-    partial = np.tensordot(shares[0], table, axes=(1, 0))
-    for share in shares[1:]:
-        partial = np.einsum("rk,rk...->r...", share, partial)
-    return partial
 
 
 # --- trees ----------------------------------------------------------------------------------------

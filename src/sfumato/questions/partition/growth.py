@@ -78,7 +78,16 @@ class Growth:
 
     def __init__(self, cube: Cube) -> None:
         shape = cube.lattice.shape
-        self.cells, self.weights = _occupied(cube)
+        # Each axis of the cells is contiguous in memory: splits compare one axis at a time.
+        if cube.coordinates is None:
+            flat = np.flatnonzero(cube.counts)
+            self.cells = np.stack(np.unravel_index(flat, shape)).T
+            rows = cube.counts[flat]
+        else:
+            self.cells = np.asfortranarray(cube.coordinates)
+            rows = cube.counts
+        # Sums of int64 do not overflow.
+        self.weights = rows.astype(np.int64)
         self._node = np.zeros(len(self.weights), np.int64)
         self._first_young = 0
         # None: any occupied cell may move with the next split.
@@ -130,13 +139,6 @@ class Growth:
         self.axis[nodes] = axis
         self.cut[nodes] = cut
         self.child[nodes] = first_new + 2 * np.arange(number)
-        self._append_children(nodes, axis, cut)
-        counts = self._move(first_new, 2 * number, np.unique(axis))
-        self.true = np.concatenate([self.true, counts])
-        return np.arange(first_new, first_new + 2 * number)
-
-    def _append_children(self, nodes: Array, axis: Array, cut: Array) -> None:
-        number = len(nodes)
         lower = np.repeat(self.lower[nodes], 2, axis=0)
         upper = np.repeat(self.upper[nodes], 2, axis=0)
         left = 2 * np.arange(number)
@@ -148,6 +150,9 @@ class Growth:
         self.cut = np.concatenate([self.cut, np.zeros(2 * number, np.int64)])
         self.child = np.concatenate([self.child, np.full(2 * number, -1)])
         self.parent = np.concatenate([self.parent, np.repeat(nodes, 2)])
+        counts = self._move(first_new, 2 * number, np.unique(axis))
+        self.true = np.concatenate([self.true, counts])
+        return np.arange(first_new, first_new + 2 * number)
 
     def _move(self, first_new: int, number: int, axes: Array) -> Array:
         """Move the rows of nodes that were split to the children, and count them there.
@@ -236,19 +241,6 @@ class Growth:
             first = self.child[level[self.axis[level] >= 0]]
             level = np.stack([first, first + 1], axis=1).reshape(-1)
         return levels
-
-
-def _occupied(cube: Cube) -> tuple[Array, Array]:
-    """Return the occupied cells of a cube, and their rows.
-
-    Each axis of the cells is contiguous in memory, because splits compare one axis at a time. The
-    rows are int64, so that sums do not overflow.
-    """
-    if cube.coordinates is not None:
-        return np.asfortranarray(cube.coordinates), cube.counts.astype(np.int64)
-    flat = np.flatnonzero(cube.counts)
-    cells = np.stack(np.unravel_index(flat, cube.lattice.shape)).T
-    return cells, cube.counts[flat].astype(np.int64)
 
 
 # --- drafts ---------------------------------------------------------------------------------------
@@ -416,24 +408,6 @@ SLICES = 64
 """A share is a multiple of this part of the cost, so that few different laws of noise occur."""
 
 
-def fraction_now(levels_below: Array, stride: int) -> Array:
-    """Return the fraction of what a path has left that the count of a node gets now.
-
-    1 / (1 + g + ... + g^levels_below) with g = 2^(stride / 3). The shares grow towards the cells,
-    as in a geometric allocation.
-
-    Parameters
-    ----------
-    levels_below : ndarray
-        How many counted levels follow below the node, its cells included.
-    stride : int
-        Halvings between counted levels.
-    """
-    growth = 2 ** (stride / 3)
-    exponent = np.asarray(levels_below, dtype=float) + 1
-    return (growth - 1) / (growth**exponent - 1)
-
-
 def count_with_shares(
     draft: Draft, nodes: Array, left: Array, levels_below: Array, stride: int
 ) -> tuple[Array, Array]:
@@ -453,7 +427,12 @@ def count_with_shares(
         Noisy counts, and what each cost: at least one slice. At least one slice is left.
     """
     # One slice is always left, with which the cell at the end of the path is counted.
-    wanted = np.rint(left * fraction_now(levels_below, stride)).astype(np.int64)
+    # A node gets 1 / (1 + g + ... + g^levels_below) of what its path has left, g = 2^(stride / 3):
+    # the shares grow towards the cells, as in a geometric allocation.
+    growth = 2 ** (stride / 3)
+    exponent = np.asarray(levels_below, dtype=float) + 1
+    fraction = (growth - 1) / (growth**exponent - 1)
+    wanted = np.rint(left * fraction).astype(np.int64)
     slices = np.clip(wanted, 1, left - 1)
     counts = np.empty(len(nodes), np.int64)
     for price in np.unique(slices):

@@ -64,7 +64,6 @@ from sfumato.privacy import (
 from sfumato.questions.partition.growth import (
     SLICES,
     Draft,
-    Growth,
     count_with_shares,
     halve_widest,
 )
@@ -196,11 +195,21 @@ class PrivTreePartitioner(
         """Lay and count the blocks, grow their trees by tests, then count down the trees."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         epsilon = draft.law(draft.total).effective_epsilon
-        blocks, depths, rows = self._lay_blocks(draft, epsilon)
+        slice_ = draft.total // SLICES
+        blocks = np.zeros(1, np.int64)
+        depths = np.zeros(1, np.int64)
+        rows = draft.noisy_counts(blocks, slice_)
+        levels = int(self._levels_between(rows, epsilon, BLOCK_ROWS)[0])
+        for depth in range(1, min(levels, MOST_HALVINGS // self.halvings) + 1):
+            times = np.full(len(blocks), self.halvings)
+            blocks, _ = halve_widest(draft.growth, blocks, times)
+            depths = draft.with_new_nodes(depths, depth)
+        if len(blocks) > 1:
+            rows = draft.noisy_counts(blocks, BLOCK_SLICES * slice_)
         # Thetas follow from counts of blocks that are paid for, so they are public from here on.
         law, delta = self.test_law(draft.cost, unit)
         # A path passes through one block, so the tests of all blocks cost as much as those of one.
-        draft.pay(blocks, TEST_SLICES * (draft.total // SLICES))
+        draft.pay(blocks, TEST_SLICES * slice_)
         head_starts = self._levels_between(rows, epsilon, COARSE_ROWS)
         depths = self.grow(draft, blocks, head_starts, depths, law, delta)
         _count_down(draft, blocks)
@@ -224,27 +233,6 @@ class PrivTreePartitioner(
         """
         ratio = np.maximum(rows * epsilon / aim, 1)
         return np.rint(np.log(ratio) / math.log(self.fanout)).astype(np.int64)
-
-    def _lay_blocks(self, draft: Draft, epsilon: float) -> tuple[Array, Array, Array]:
-        """Count all rows, lay the blocks, and count them.
-
-        Returns
-        -------
-        blocks, depths, rows : int64 ndarrays
-            The blocks, the depth of every node, and the noisy counts of the blocks.
-        """
-        slice_ = draft.total // SLICES
-        blocks = np.zeros(1, np.int64)
-        depths = np.zeros(1, np.int64)
-        rows = draft.noisy_counts(blocks, slice_)
-        levels = int(self._levels_between(rows, epsilon, BLOCK_ROWS)[0])
-        for depth in range(1, min(levels, MOST_HALVINGS // self.halvings) + 1):
-            times = np.full(len(blocks), self.halvings)
-            blocks, _ = halve_widest(draft.growth, blocks, times)
-            depths = draft.with_new_nodes(depths, depth)
-        if len(blocks) > 1:
-            rows = draft.noisy_counts(blocks, BLOCK_SLICES * slice_)
-        return blocks, depths, rows
 
     def grow(
         self,
@@ -306,7 +294,9 @@ def _count_down(draft: Draft, blocks: Array) -> None:
     """
     growth = draft.growth
     levels = growth.levels()
-    cells_below = _cells_below(growth, levels)
+    cells_below = (growth.axis < 0).astype(np.int64)
+    for level in levels[:0:-1]:
+        np.add.at(cells_below, growth.parent[level], cells_below[level])
     left = np.zeros(growth.size, np.int64)
     left[blocks] = SLICES - TEST_SLICES - 1
     if len(blocks) > 1:
@@ -326,11 +316,3 @@ def _count_down(draft: Draft, blocks: Array) -> None:
             left[child] = left[inner]
             # A node that was due starts the next stride, whether it was counted or not.
             halvings_since[child] = halvings_since[inner] % STRIDE + 1
-
-
-def _cells_below(growth: Growth, levels: list[Array]) -> Array:
-    """Return how many cells lie below each node, a cell itself included: int64 ndarray (nodes,)."""
-    below = (growth.axis < 0).astype(np.int64)
-    for level in levels[:0:-1]:
-        np.add.at(below, growth.parent[level], below[level])
-    return below

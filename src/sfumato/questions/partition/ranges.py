@@ -322,7 +322,18 @@ class RangeWalker:
 
     def _walk(self, block: _Block) -> None:
         """Add up the values on the way down, and the second sum of the variance on the way up."""
-        visits = self._enter(block)
+        # The walk begins at the root, with the ranges that touch it.
+        number = len(block.value)
+        cut = np.zeros(number, np.int64)
+        touches = np.ones(number, bool)
+        for i, axis in enumerate(self.tree.axes):
+            low = block.low[i]
+            high = block.high[i]
+            touches &= (low < axis.upper) & (high > axis.lower)
+            cut |= ((low > axis.lower) | (high < axis.upper)).astype(np.int64) << i
+        who = np.flatnonzero(touches)
+        root = np.zeros(len(who), np.int64)
+        visits = self._settle(block, _Visits(who, root, cut[who], root), None)
         # Of each level: its visits, and b of each of them so far (see above).
         levels: list[tuple[_Visits, Array]] = []
         while len(visits.who):
@@ -340,20 +351,6 @@ class RangeWalker:
                 share = self.inferred.share[visits.node]
                 above = levels[i - 1][1]
                 above += np.bincount(visits.parent, covered * share, minlength=len(above))
-
-    def _enter(self, block: _Block) -> _Visits:
-        """Begin at the root, with the ranges that touch it."""
-        number = len(block.value)
-        cut = np.zeros(number, np.int64)
-        touches = np.ones(number, bool)
-        for i, axis in enumerate(self.tree.axes):
-            low = block.low[i]
-            high = block.high[i]
-            touches &= (low < axis.upper) & (high > axis.lower)
-            cut |= ((low > axis.lower) | (high < axis.upper)).astype(np.int64) << i
-        who = np.flatnonzero(touches)
-        root = np.zeros(len(who), np.int64)
-        return self._settle(block, _Visits(who, root, cut[who], root), None)
 
     def _step(self, block: _Block, visits: _Visits, covered: Array) -> _Visits:
         """Go from nodes to those of their children that the range touches."""
@@ -488,11 +485,17 @@ class SummedAreaTables:
     @cached_property
     def _sums(self) -> tuple[Array, Array]:
         """Cumulative sums of the cells' estimates and of m, at every crossing of two edges."""
-        leaves = self.tree.leaves
-        lower, upper = self.tree.boxes
-        volume = np.prod((upper - lower)[leaves].astype(float), axis=1)
-        estimates = self.inferred.estimate[leaves]
-        m = (self.inferred.own - self._inherited)[leaves]
+        tree = self.tree
+        known = self.inferred
+        # g of every node.
+        inherited = np.zeros(len(tree.axis))
+        for nodes in tree.down():
+            for child in (tree.child[nodes], tree.child[nodes] + 1):
+                inherited[child] = known.share[child] * (inherited[nodes] + known.gain[nodes])
+        lower, upper = tree.boxes
+        volume = np.prod((upper - lower)[tree.leaves].astype(float), axis=1)
+        m = (known.own - inherited)[tree.leaves]
+        estimates = known.estimate[tree.leaves]
         return self._cumulated(estimates / volume), self._cumulated(m / volume)
 
     def _cumulated(self, density: Array) -> Array:
@@ -516,17 +519,6 @@ class SummedAreaTables:
         np.add.at(marks, (upper[:, 0], lower[:, 1]), -index)
         np.add.at(marks, (upper[:, 0], upper[:, 1]), index)
         return np.cumsum(np.cumsum(marks, axis=0), axis=1)[:-1, :-1]
-
-    @cached_property
-    def _inherited(self) -> Array:
-        """g of every node: float64 ndarray of shape (nodes,)."""
-        tree = self.tree
-        known = self.inferred
-        inherited = np.zeros(len(tree.axis))
-        for nodes in tree.down():
-            for child in (tree.child[nodes], tree.child[nodes] + 1):
-                inherited[child] = known.share[child] * (inherited[nodes] + known.gain[nodes])
-        return inherited
 
     @cached_property
     def _crossed(self) -> _Slabs | None:

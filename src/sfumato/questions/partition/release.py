@@ -134,31 +134,6 @@ class Regions:
     levels: tuple[tuple[int, int], ...]
 
 
-def regions_of(estimates: TreeEstimates, alpha: float, counts: Array, half: Array) -> Regions:
-    """Return all nodes of a tree with two-sided intervals.
-
-    Parameters
-    ----------
-    estimates : TreeEstimates
-    alpha : float
-        The intervals of all nodes over one point, the cell included, miss with this probability or
-        less together.
-    counts, half : ndarrays of shape (cells,)
-        The counts of the cells, and the half-widths that hold with probability
-        1 - ``OF_CELLS`` alpha each.
-    """
-    tree = estimates.tree
-    above = max(len(tree.levels) - 1, 1)
-    inferred = estimates.inferred
-    alpha_of_node = alpha * (1 - OF_CELLS) / above
-    values = inferred.estimate.astype(float)
-    halves = estimates.half_widths(inferred.variance, alpha_of_node)
-    values[tree.leaves] = counts
-    halves[tree.leaves] = half
-    lower, upper = tree.node_corners()
-    return Regions(lower, upper, values, halves, tree.parent, tuple(tree.levels))
-
-
 # --- the answer -----------------------------------------------------------------------------------
 
 MOST_POINTS = 10**8
@@ -432,8 +407,16 @@ class Partition(
         estimates = self._estimates
         if isinstance(estimates, GridEstimates):
             return None
-        half = self.accuracy(1 - OF_CELLS * alpha)
-        return regions_of(estimates, alpha, self.counts, half)
+        tree = estimates.tree
+        inferred = estimates.inferred
+        # What of alpha the cells do not get is divided between the levels above them.
+        alpha_of_node = alpha * (1 - OF_CELLS) / max(len(tree.levels) - 1, 1)
+        counts = inferred.estimate.astype(float)
+        half = estimates.half_widths(inferred.variance, alpha_of_node)
+        counts[tree.leaves] = self.counts
+        half[tree.leaves] = self.accuracy(1 - OF_CELLS * alpha)
+        lower, upper = tree.node_corners()
+        return Regions(lower, upper, counts, half, tree.parent, tuple(tree.levels))
 
     # --- what users ask of it ---------------------------------------------------------------------
 

@@ -146,16 +146,6 @@ def blocks_per_axis(cells: Sequence[int]) -> list[int]:
     return [max(1, round(math.sqrt(cells_along))) for cells_along in cells]
 
 
-def check_stop(stop_below: float | None, shares: Shares | None) -> None:
-    """Refuse a test of blocks that nothing pays for."""
-    if stop_below is not None and shares is not None and not shares.threshold:
-        raise UsageError(
-            f"stop_below = {stop_below:g}",
-            "blocks have no share of the cost to be counted with",
-            "Give threshold a share, or leave stop_below or shares out",
-        )
-
-
 def grow(draft: Draft, layout: Layout, stop_below: float | None) -> Array:
     """Lay the blocks, count them, and lay the cells of those that are not below the limit.
 
@@ -298,7 +288,20 @@ class UniformPartitioner(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_partitions(self.partitions)
+        partitions: object = self.partitions
+        if partitions is not None:
+            if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+                raise UsageError(
+                    f"partitions = {shown(partitions)}",
+                    "the number of cells is at least 1",
+                    "Give a whole number, or leave it out",
+                )
+            if partitions > MOST_CELLS:
+                raise UsageError(
+                    f"partitions = {shown(partitions)}",
+                    f"the limit is {MOST_CELLS:,} cells",
+                    "Give a smaller number",
+                )
         theta = positive(self.theta, "theta")
         if not LEAST_THETA <= theta <= MOST_CELLS:
             raise UsageError(
@@ -309,7 +312,12 @@ class UniformPartitioner(
         stop_below = read_stop_below(self.stop_below)
         if self.shares is not None:
             check_shares(self.shares)
-        check_stop(stop_below, self.shares)
+        if stop_below is not None and self.shares is not None and not self.shares.threshold:
+            raise UsageError(
+                f"stop_below = {stop_below:g}",
+                "blocks have no share of the cost to be counted with",
+                "Give threshold a share, or leave stop_below or shares out",
+            )
         if self.partitions is None and self.shares is not None and not self.shares.partition:
             raise UsageError(
                 "shares without a share of partition",
@@ -319,23 +327,6 @@ class UniformPartitioner(
         msgspec.structs.force_setattr(self, "theta", float(theta))
         msgspec.structs.force_setattr(self, "stop_below", stop_below)
         settle(self)
-
-    @staticmethod
-    def _check_partitions(partitions: object) -> None:
-        if partitions is None:
-            return
-        if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-            raise UsageError(
-                f"partitions = {shown(partitions)}",
-                "the number of cells is at least 1",
-                "Give a whole number, or leave it out",
-            )
-        if partitions > MOST_CELLS:
-            raise UsageError(
-                f"partitions = {shown(partitions)}",
-                f"the limit is {MOST_CELLS:,} cells",
-                "Give a smaller number",
-            )
 
     def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
         """The noise on the number of rows, if that is needed, and the noise on the cells.

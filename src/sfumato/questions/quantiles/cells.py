@@ -67,12 +67,13 @@ def subcells_for(cells: int, most: int, *, permute_and_flip: bool, together: int
     limit = FEW_EDGES - 1 if permute_and_flip else MOST_SUBCELLS_OF_AXIS
     room = max(min(most, limit // cells), 1)
     subcells = 1 << (room.bit_length() - 1)
-    while subcells > 1 and not _can_select(together, cells * subcells + 1):
+    while subcells > 1 and not can_select(together, cells * subcells + 1):
         subcells //= 2
     return subcells
 
 
-def _can_select(together: int, edges: int) -> bool:
+def can_select(together: int, edges: int) -> bool:
+    """Tell whether one selection can choose so many quantiles from so many edges."""
     try:
         tuples(together, edges)
     except Infeasible:

@@ -69,7 +69,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics import Array, decimal
-from sfumato.errors import Infeasible, UsageError, shown
+from sfumato.errors import UsageError, shown
 from sfumato.mechanisms import (
     DiscreteLaplace,
     JointLaw,
@@ -90,7 +90,13 @@ from sfumato.mechanisms import (
     tuples,
 )
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, selection_epsilon, share
-from sfumato.questions.quantiles.cells import MOST_SUBCELLS, Cells, points_of, subcells_for
+from sfumato.questions.quantiles.cells import (
+    MOST_SUBCELLS,
+    Cells,
+    can_select,
+    points_of,
+    subcells_for,
+)
 from sfumato.questions.quantiles.ranks import (
     FANOUT,
     GapNoise,
@@ -98,10 +104,10 @@ from sfumato.questions.quantiles.ranks import (
     TreeNoise,
     counted_gaps,
     gaps_at,
-    levels_for,
+    noisy_counts,
     noisy_gaps,
-    noisy_ranks,
     points_at,
+    ranks_of,
     rows_between,
 )
 from sfumato.random.bits import Bits
@@ -265,7 +271,9 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             case "recursive":
                 return len(self.at).bit_length()
             case "tree":
-                return levels_for(self.cells)
+                # An exact power of 16 must not get one level too many because the logarithm is
+                # rounded up.
+                return max(1, math.ceil(math.log(self.cells, FANOUT) - 1e-9))
 
     @property
     def with_total(self) -> bool:
@@ -389,7 +397,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             equal and the axis has no step.
         """
         if self.method == "tree":
-            ranks = noisy_ranks(cells, self.laws, bits)
+            ranks = ranks_of(noisy_counts(cells, self.laws, bits), cells.size)
             points = points_at(ranks, self.at, self.snap)
             return points, gaps_at(ranks, points, self.at, self.snap)
         fine = cells.divided(self.subcells)
@@ -421,7 +429,11 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         if self.joint:
             # The number of rows is drawn first: the law of the selection is the one that is given
             # it.
-            return self._joint_law(fine, self._noisy_total(fine, bits)).draw(bits)
+            total = None
+            if self.total_law is not None:
+                rows = np.array([fine.counts.sum()], np.int64)
+                total = int(add_noise(rows, self.total_law, bits)[0])
+            return self._joint_law(fine, total).draw(bits)
 
         def choose(ranks: Ranks, q: Fraction, _: int, level: int) -> int:
             law = self._law(ranks, q, level)
@@ -492,12 +504,6 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         totals = totals_around(total, self.totals_beside, self.total_step)
         return JointTotalLaw(ranks, self.at, totals, epsilon, unit)
 
-    def _noisy_total(self, fine: Cells, bits: Bits) -> int | None:
-        law = self.total_law
-        if law is None:
-            return None
-        return int(add_noise(np.array([fine.counts.sum()], np.int64), law, bits)[0])
-
     def _law(self, ranks: Ranks, q: Fraction, level: int) -> RankLaw:
         unit, epsilon = self.shares[level]
         return RankLaw(ranks, q, epsilon, unit)
@@ -537,26 +543,17 @@ def method_for(
         case "joint" | "recursive" | "tree" as named:
             return named
         case "auto":
-            return _best_method(quantiles, cells, pure=pure, most_joint=most_joint)
+            low_tree = pure and cells <= LOW_TREE_CELLS
+            if quantiles > (MOST_BESIDE_LOW_TREES if low_tree else MOST_RECURSIVE):
+                return "tree"
+            is_joint = quantiles <= most_joint and can_select(quantiles, cells + 1)
+            return "joint" if is_joint else "recursive"
         case _:
             raise UsageError(
                 f"method {shown(method)}",
                 "it is unknown",
                 'Choose "auto", "joint", "recursive" or "tree"',
             )
-
-
-def _best_method(quantiles: int, cells: int, *, pure: bool, most_joint: int) -> Method:
-    low_tree = pure and cells <= LOW_TREE_CELLS
-    if quantiles > (MOST_BESIDE_LOW_TREES if low_tree else MOST_RECURSIVE):
-        return "tree"
-    if quantiles > most_joint:
-        return "recursive"
-    try:
-        tuples(quantiles, cells + 1)
-    except Infeasible:
-        return "recursive"
-    return "joint"
 
 
 # --- errors of ranks ------------------------------------------------------------------------------
@@ -583,7 +580,13 @@ def half_width(method: AxisMethod, alpha: float, together: int = 0) -> int:
             ranks = worst_ranks(method.at, method.levels)
             return math.ceil(sum(_single(method, q, alpha / selections) for q in ranks))
         case "tree":
-            return math.ceil(_tree(method, alpha / (len(method.at) * answers if together else 1)))
+            # It is 2 S, where S holds at every edge at once. A noisy rank adds up at most 15 counts
+            # a level. Its target adds up the 16 of the total, each with a weight of at most 1.
+            ranks_together = len(method.at) * answers if together else 1
+            alpha_of_edge = alpha / ranks_together / (method.cells + 1)
+            terms = np.array([FANOUT + (FANOUT - 1) * method.levels], dtype=float)
+            widest = max(method.laws, key=lambda law: law.variance)
+            return math.ceil(2 * float(widest.sum_half_width(terms, alpha_of_edge)[0]))
 
 
 def typical(method: AxisMethod, alpha: float) -> float:
@@ -637,15 +640,3 @@ def _single(method: AxisMethod, q: Fraction, alpha: float) -> float:
     unit, epsilon = method.shares[0]
     choices = math.log(method.edges)
     return (choices - math.log(alpha)) * float(2 * rank_sensitivity(q, unit) / epsilon)
-
-
-def _tree(method: AxisMethod, alpha: float) -> float:
-    """2 S, where S holds at every edge at once.
-
-    A noisy rank adds up at most 15 counts a level. Its target adds up the 16 of the total, each
-    with a weight of at most 1.
-    """
-    edges = method.cells + 1
-    terms = np.array([FANOUT + (FANOUT - 1) * method.levels], dtype=float)
-    widest = max(method.laws, key=lambda law: law.variance)
-    return 2 * float(widest.sum_half_width(terms, alpha / edges)[0])

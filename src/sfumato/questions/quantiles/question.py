@@ -135,7 +135,17 @@ class Quantiles(
 
     def needs(self, domain: Domain) -> Needs:
         """The labels of ``by``, then the default lattice of the axes."""
-        lattice = self._lattice(domain)
+        lattice = fine_lattice(domain.intervals(self.axes))
+        if self.by is not None:
+            (name,) = domain.select(self.by)
+            axis = domain[name]
+            if not isinstance(axis, Listed):
+                raise UsageError(
+                    f"quantiles by {name!r}",
+                    f"it is declared as {type(axis).__name__}",
+                    "Divide the rows by a Categories axis",
+                )
+            lattice = Lattice((axis.label_axis(name), *lattice.axes))
         labels, axes = self._labels_and_axes(lattice)
         return Needs(lattice, labels * len(axes) * len(self.at))
 
@@ -144,20 +154,6 @@ class Quantiles(
         if self.by is None:
             return 1, lattice.axes
         return lattice.axes[0].size, lattice.axes[1:]
-
-    def _lattice(self, domain: Domain) -> Lattice:
-        grid = fine_lattice(domain.intervals(self.axes))
-        if self.by is None:
-            return grid
-        (name,) = domain.select(self.by)
-        axis = domain[name]
-        if not isinstance(axis, Listed):
-            raise UsageError(
-                f"quantiles by {name!r}",
-                f"it is declared as {type(axis).__name__}",
-                "Divide the rows by a Categories axis",
-            )
-        return Lattice((axis.label_axis(name), *grid.axes))
 
     @property
     def title(self) -> str:
@@ -184,13 +180,31 @@ class Quantiles(
         left = without_delta(cost)
         if paid is Paid.ROWS:
             left = share(left, [ROWS_SHARE, 1 - ROWS_SHARE])[1]
+        has_ranks = paid is Paid.RANKS
+        by_label = self.by is not None
+        with_rows = has_ranks and rows_come_or_go(unit, by_label)
+        most_joint = MOST_JOINT_WITH_ROWS if with_rows else MOST_JOINT
         # A row lies on every axis, so the axes share the cost. It has one label, so the labels do
         # not.
         parts = share(left, [Fraction(1)] * len(axes))
         methods = {}
-        for axis, part in zip(axes, parts, strict=True):
-            methods[axis.name] = self._axis_method(axis, unit, part, paid)
-            methods[axis.name].check()
+        for axis, cost_of_axis in zip(axes, parts, strict=True):
+            for_values = cost_of_axis
+            pure = not isinstance(cost_of_axis, ZCDP)
+            name = method_for(
+                self.method, len(self.at), axis.size, pure=pure, most_joint=most_joint
+            )
+            for_ranks = None
+            if has_ranks and name != "tree":
+                # Whole units are divided, so the counts and the selection spend exactly the cost
+                # together.
+                for_ranks, for_values = share(cost_of_axis, [RANKS_SHARE, 1 - RANKS_SHARE])
+            snap = isinstance(axis, GridAxis) and axis.snap
+            method = AxisMethod(
+                name, self.at, axis.size, unit, for_values, by_label, snap, rank_cost=for_ranks
+            )
+            method.check()
+            methods[axis.name] = method
         any_tree = any(method.method == "tree" for method in methods.values())
         too_many_trees = any_tree and labels > MOST_LABELS_OF_TREES
         if too_many_trees or labels * len(axes) * len(self.at) > MOST_ANSWERS:
@@ -200,32 +214,6 @@ class Quantiles(
                 "Take fewer quantiles, axes or labels",
             )
         return methods
-
-    def _axis_method(
-        self, axis: LatticeAxis, unit: Unit, cost: CentralMeasure, paid: Paid
-    ) -> AxisMethod:
-        """Return how one axis is answered, at its part of the cost."""
-        pure = not isinstance(cost, ZCDP)
-        has_ranks = paid is Paid.RANKS
-        by_label = self.by is not None
-        with_rows = has_ranks and rows_come_or_go(unit, by_label)
-        most_joint = MOST_JOINT_WITH_ROWS if with_rows else MOST_JOINT
-        method = method_for(self.method, len(self.at), axis.size, pure=pure, most_joint=most_joint)
-        ranks_cost = None
-        if has_ranks and method != "tree":
-            # Whole units are divided, so the counts and the selection spend exactly the cost
-            # together.
-            ranks_cost, cost = share(cost, [RANKS_SHARE, 1 - RANKS_SHARE])
-        return AxisMethod(
-            method,
-            self.at,
-            axis.size,
-            unit,
-            cost,
-            by_label=by_label,
-            snap=isinstance(axis, GridAxis) and axis.snap,
-            rank_cost=ranks_cost,
-        )
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None

@@ -49,21 +49,6 @@ from sfumato.random.bits import Bits
 FANOUT = 16
 
 
-def levels_for(cells: int) -> int:
-    """Return how many levels a tree over so many cells has: at least 1."""
-    # An exact power of 16 must not get one level too many because the logarithm is rounded up.
-    return max(1, math.ceil(math.log(cells, FANOUT) - 1e-9))
-
-
-def noisy_ranks(cells: Cells, laws: Sequence[Law], bits: Bits) -> Array:
-    """How many rows lie below each edge, from noisy counts: float64 ndarray of shape (size + 1,).
-
-    The rows below an edge are the sum of at most 15 noisy counts a level. All rows are the sum of
-    the first level's counts.
-    """
-    return ranks_of(noisy_counts(cells, laws, bits), cells.size)
-
-
 def noisy_counts(cells: Cells, laws: Sequence[Law], bits: Bits) -> list[Array]:
     """Count every node of the tree with the noise of its level, from the first level on.
 

@@ -53,7 +53,19 @@ class QuantilesPreview(Preview, frozen=True):
     @property
     def rows_needed(self) -> int:
         """About how many rows a label needs for all its values to be known."""
-        return rows_needed_for_ranks(self.axis_methods)
+        # The value at q has about q n rows below it, less what the selection is typically off.
+        # Their noisy number must exceed its own half-width, which its noise may bring down once
+        # more.
+        least = 0.0
+        for method in self.axis_methods:
+            noise = method.rank_noise
+            gaps = len(method.at) + 1
+            for j, q in enumerate(method.at, 1):
+                below = noise.half_width(j, 0, Fraction(0), ALPHA) / q
+                above = noise.half_width(0, gaps - j, Fraction(1), ALPHA) / (1 - q)
+                off = Fraction(typical(method, ALPHA)) / min(q, 1 - q)
+                least = max(least, float(2 * max(below, above) + off))
+        return math.floor(least) + 1
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
         """Rows by which a released rank may be off, for the value where that is most.
@@ -133,24 +145,6 @@ def widest(noise: RankNoise, at: Sequence[Fraction], alpha: float) -> int:
     return max(noise.half_width(j, gaps - j, q, alpha) for j, q in enumerate(at, 1))
 
 
-def rows_needed_for_ranks(methods: Sequence[AxisMethod]) -> int:
-    """Return about how many rows it takes until rows surely lie on both sides of every value.
-
-    The value at q has about q n rows below it, less what the selection is typically off. Their
-    noisy number must exceed its own half-width, which its noise may bring down once more.
-    """
-    least = 0.0
-    for method in methods:
-        noise = method.rank_noise
-        gaps = len(method.at) + 1
-        for j, q in enumerate(method.at, 1):
-            below = noise.half_width(j, 0, Fraction(0), ALPHA) / q
-            above = noise.half_width(0, gaps - j, Fraction(1), ALPHA) / (1 - q)
-            off = Fraction(typical(method, ALPHA)) / min(q, 1 - q)
-            least = max(least, float(2 * max(below, above) + off))
-    return math.floor(least) + 1
-
-
 def rows_needed(methods: Sequence[AxisMethod], rows_law: Law | None) -> int:
     """Return how many rows it takes for the ranks of all quantiles to lie surely within the rows.
 
@@ -224,23 +218,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     gaps: Array | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        self._check_edges()
-        ranks = self._paid_ranks
-        if ranks is not None:
-            # Rows follow from the counts of gaps. A file shows them, but is not believed.
-            msgspec.structs.force_setattr(self, "rows", ranks.rows)
-            msgspec.structs.force_setattr(self, "rows_law", None)
-        elif self.rows is not None:
-            require_fitting(
-                self.rows_law is not None and self.rows.shape == (self._labels_number,),
-                "quantiles",
-                "a number of rows belongs to each label",
-            )
-        # The flags are always computed anew. A file shows them to its readers, but is not believed.
-        msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
-
-    def _check_edges(self) -> None:
-        """Refuse lattice points that the question does not ask for. A file may hold anything."""
+        # A file may hold anything.
         sizes = np.array([axis.size for axis in self.axes])
         n_values = self._labels_number * len(sizes) * len(self.at)
         require_fitting(
@@ -255,6 +233,19 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             "quantiles",
             "they are not lattice points in order",
         )
+        ranks = self._paid_ranks
+        if ranks is not None:
+            # Rows follow from the counts of gaps. A file shows them, but is not believed.
+            msgspec.structs.force_setattr(self, "rows", ranks.rows)
+            msgspec.structs.force_setattr(self, "rows_law", None)
+        elif self.rows is not None:
+            require_fitting(
+                self.rows_law is not None and self.rows.shape == (self._labels_number,),
+                "quantiles",
+                "a number of rows belongs to each label",
+            )
+        # The flags are always computed anew. A file shows them to its readers, but is not believed.
+        msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
 
     @property
     def at(self) -> tuple[Fraction, ...]:
@@ -375,7 +366,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             f"Low and high: the true quantile of {of} lies between them, with 95% confidence."
         )
         rank = f"Rank: the estimated share of {of} that lie below the value."
-        below, above = self._ends_of_axis()
+        # An end of the axis bounds what no released value surely does.
+        last_below, first_above = self._around("0.95", False)
+        below = last_below < 0
+        above = first_above == len(self.at)
         if len(self.at) == 1 and (below & above).all():
             known = f"The interval is {WHOLE_AXIS}; the rank says how good the value is."
             return f"{known} To narrow it, {_ask_around(self.at[0])}.", rank
@@ -545,18 +539,15 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             # One number more at either end: what holds without any released value.
             ends = np.full((self._labels_number, 2), axis.ends)
             below = np.concatenate([ends[:, :1], self.table[:, i]], axis=1)
-            above = np.concatenate([self._upper_ends(axis, i), ends[:, 1:]], axis=1)
+            largest = self.table[:, i]
+            if axis.snap:
+                # A step stands for all that counts as it; what lies beyond the last counts as that.
+                of_steps = np.append(axis.extremes()[1][:-1], axis.ends[1])
+                largest = of_steps[np.minimum(self._edge_table[:, i], axis.cells - 1)]
+            above = np.concatenate([largest, ends[:, 1:]], axis=1)
             low[:, i] = np.take_along_axis(below, last_below[:, i] + 1, axis=1)
             high[:, i] = np.take_along_axis(above, first_above[:, i], axis=1)
         return self._shaped(low), self._shaped(high)
-
-    def _upper_ends(self, axis: GridAxis, which: int) -> Array:
-        """The largest number that counts as each value: float64 ndarray (labels, quantiles)."""
-        if not axis.snap:
-            return self.table[:, which]
-        # All that lies beyond the last step counts as it.
-        largest = np.append(axis.extremes()[1][:-1], axis.ends[1])
-        return np.asarray(largest[np.minimum(self._edge_table[:, which], axis.cells - 1)])
 
     def _around(self, confidence: Exactly, simultaneous: bool) -> tuple[Array, Array]:
         """Which values bound each true quantile: see ``PaidRanks.around``."""
@@ -564,16 +555,6 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if self._paid_ranks is None:
             return np.full(self.table.shape, -1), np.full(self.table.shape, len(self.at))
         return self._paid_ranks.around(alpha / self.table.size if simultaneous else alpha)
-
-    def _ends_of_axis(
-        self, confidence: Exactly = "0.95", simultaneous: bool = False
-    ) -> tuple[Array, Array]:
-        """Whether the lower and the upper end of each interval is that of the axis: bool ndarrays.
-
-        Then no released value surely lies on that side of the true quantile.
-        """
-        last_below, first_above = self._around(confidence, simultaneous)
-        return self._shaped(last_below < 0), self._shaped(first_above == len(self.at))
 
     def cells(self) -> tuple[Array, Array]:
         """Lowest and highest number that the rows behind each value may have, each like ``values``.
