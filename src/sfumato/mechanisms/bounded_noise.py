@@ -53,12 +53,6 @@ from sfumato.random.inversion import exp_minus
 MOST_BOUND = 10**9
 """The largest bound: a count that may be farther off says nothing."""
 
-_DEPTH = 256
-"""Bits of the enclosures that the bound is found with."""
-
-_SUMMED = 2**20
-"""Up to this bound, moments are sums over all values."""
-
 
 class TruncatedLaplace(
     IntegerLaw, frozen=True, tag="truncated-laplace", forbid_unknown_fields=True
@@ -106,7 +100,8 @@ class TruncatedLaplace(
     def moment(self, power: int) -> float:
         """E Z^power, for an even power; of wide laws that of the density, which is as good."""
         b = float(self.scale)
-        if self.bound <= _SUMMED:
+        # Moments of narrow laws are sums over all values.
+        if self.bound <= 2**20:
             x = np.arange(1, self.bound + 1, dtype=float)
             mass = np.exp(-x / b)
             return float(2 * (mass * x**power).sum() / (1 + 2 * mass.sum()))
@@ -247,7 +242,7 @@ def _is_safe(bound: int, scale: Fraction, delta: Fraction, moves: Moves) -> bool
     """Whether outputs that one side alone has certainly have a probability of at most delta."""
     rows, largest, sides = moves
     # Masses as small as q^bound, of so many cells, still show at this depth.
-    depth = _DEPTH + delta.denominator.bit_length() + rows.bit_length()
+    depth = 256 + delta.denominator.bit_length() + rows.bit_length()
     depth += math.ceil(1.5 * min(bound / float(scale), 1e4))
     unity = 1 << depth
     full, rest = divmod(rows, largest)

@@ -67,8 +67,6 @@ from sfumato.random.discrete import check_scale
 
 # --- what all laws that select keys have in common ------------------------------------------------
 
-LARGEST_THRESHOLD = 2**62
-
 
 class KeyNoise(IntegerLaw, frozen=True):
     """Noise on the count of a key, and a threshold that the sum must reach."""
@@ -162,7 +160,7 @@ class KeyNoise(IntegerLaw, frozen=True):
 
 def check_threshold(tau: int) -> None:
     """Refuse a threshold that is out of range."""
-    if not 1 <= tau < LARGEST_THRESHOLD:
+    if not 1 <= tau < 2**62:
         raise UsageError(
             "a threshold",
             "it lies between 1 and 2^62",
@@ -197,9 +195,6 @@ def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
 
 # --- Gaussian noise and a threshold ---------------------------------------------------------------
 
-LEAST_VARIANCE = 4.0
-"""From here on sums of draws have the law that is computed with."""
-MOST_KEYS = 10**6
 MOST_DELTA = Fraction(1, 4)
 SLACK = 1e-9
 """The relative error that a tail is assumed to have, if its terms are added up."""
@@ -207,10 +202,6 @@ WIDE = 2000.0
 """The sigma beyond which a tail is that of the normal law."""
 TAIL = 14
 """Terms of a tail so many sigma beyond its first one are below e^-98 of it."""
-WIDER = np.linspace(1, 1.5, 26)
-"""Multiples of the least variance that are tried."""
-MOST_RAISES = 64
-"""How often a threshold is raised by one before the variance is given up."""
 SINGLE = 32
 """Up to so many keys of one person alone are considered one by one."""
 
@@ -287,11 +278,12 @@ def gaussian_key_law(cost: ApproxDP, keys: int, neighbours: Neighbours) -> Thres
     79
     """
     most = keys if neighbours == "add-remove" else 2 * keys
-    if not 0 < cost.delta <= MOST_DELTA or most > MOST_KEYS:
+    if not 0 < cost.delta <= MOST_DELTA or most > 10**6:
         return None
     best: ThresholdGaussian | None = None
     least = _least_variance(cost, most)
-    for wider in WIDER.tolist():
+    # A larger variance than the least may allow a smaller threshold.
+    for wider in np.linspace(1, 1.5, 26).tolist():
         noise = _Noise(_rounded_up(least * wider), cost, keys, neighbours)
         tau = noise.least_threshold()
         if tau is not None and (best is None or tau < best.tau):
@@ -316,7 +308,8 @@ class _Noise(msgspec.Struct, frozen=True):
         tau = 1 + math.floor(sigma * math.sqrt(-2 * math.log(of_key)) + 1)
         while tau > 1 and _tail(tau - 2, float(self.sigma_squared))[0] <= of_key:
             tau -= 1
-        for raised in range(MOST_RAISES):
+        # After 64 raises the variance is given up.
+        for raised in range(64):
             if self.delta(tau + raised) <= delta * (1 - SLACK):
                 return tau + raised
         return None
@@ -393,7 +386,8 @@ def _tail(least: int, squared: float) -> tuple[float, float]:
 
 def _least_variance(cost: ApproxDP, most: int) -> float:
     """The least sigma^2 at which counts alone stay within delta, to a relative 1e-4."""
-    low = high = max(LEAST_VARIANCE, most / 2 / float(cost.epsilon))
+    # From a variance of 4 on, sums of draws have the law that is computed with.
+    low = high = max(4.0, most / 2 / float(cost.epsilon))
     while not _is_enough(high, cost, most):
         low = high
         high *= 2

@@ -52,11 +52,6 @@ from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_weight, integer_below
 
-SPREAD = 2
-"""The step between numbers t, in standard deviations of the sum of the gaps' errors: a smaller one
-makes more chains, and no smaller error.
-"""
-
 
 def total_slack(quantiles: int, edges: int, unit: Unit) -> Fraction:
     """By how much less than its epsilon a selection runs: that of one quantile more."""
@@ -71,7 +66,9 @@ def step_of_totals(quantiles: int, epsilon: Fraction, unit: Unit) -> int:
     """
     # A Laplace draw of scale b has the variance 2 b^2; there is one for each gap.
     deviation = math.sqrt(8 * (quantiles + 1)) * float(unit.rows_per_person / epsilon)
-    return max(1, math.floor(min(SPREAD * deviation, 2.0**30)))
+    # The step is two standard deviations of the sum of the gaps' errors: a smaller one makes more
+    # chains, and no smaller error.
+    return max(1, math.floor(min(2 * deviation, 2.0**30)))
 
 
 class _GivenTotal(JointLaw):

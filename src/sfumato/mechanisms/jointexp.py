@@ -176,9 +176,6 @@ def total(parts: list[Terms], rate: float) -> Terms:
 
 # --- the mechanism --------------------------------------------------------------------------------
 
-RATE_BITS = 52
-"""Bits of the rate a: few enough that a double holds it exactly."""
-
 LARGEST_CLAMP = 640.0
 """The largest C for which e^-C and the sums beside it stay far from the ends of doubles."""
 
@@ -206,7 +203,8 @@ def clamp_of(number: int) -> Fraction:
 def rounded_rate(rate: Fraction) -> Fraction:
     """The rate a, rounded down to what a double holds exactly."""
     magnitude = rate.numerator.bit_length() - rate.denominator.bit_length()
-    scale = Fraction(2) ** (RATE_BITS - magnitude)
+    # A double holds a rate of 52 bits exactly.
+    scale = Fraction(2) ** (52 - magnitude)
     return Fraction(math.floor(rate * scale)) / scale
 
 
@@ -591,7 +589,6 @@ def joint_selection(
 
 
 def _nothing(size: int) -> Terms:
-    """Empty sums."""
     return Terms(np.full(size, NEVER), np.zeros(size))
 
 

@@ -72,23 +72,11 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, lea
 WeightedLaw: TypeAlias = "tuple[CountLaw, float]"
 """A law, and the largest coefficient, at most 1, with which a draw of it enters a sum."""
 
-LARGEST_TRANSFORM = 2**24
-"""Points of a Fourier transform."""
-
-LEAST_VARIANCE = 1e-100
-LEAST_COEFFICIENT = 1e-50
-"""Up to which a variance and a coefficient are rounded up in bounds, so that doubles can square
-them.
-"""
-
 LEAST_SPREAD = 1e-250
 """Stands for the variance of noise that is all but never there, where variances are divided."""
 
 OUTSIDE = 1e-9
 """The share of alpha that the circle of ``exact_half_width`` may get wrong."""
-
-TRANSFORM_ERROR = 2.0**-50
-"""The error of a Fourier transform in doubles, as a share of the norm: several times what it is."""
 
 
 def spread(law: CountLaw) -> float:
@@ -121,8 +109,9 @@ def half_widths(variances: Array, parts: Sequence[WeightedLaw], alpha: float) ->
     doubles can square.
     """
     variances = np.asarray(variances, dtype=float)
+    # Variances and coefficients are rounded up so far that doubles can square them.
     laplace = [
-        (max(spread(law), LEAST_VARIANCE), max(coefficient, LEAST_COEFFICIENT))
+        (max(spread(law), 1e-100), max(coefficient, 1e-50))
         for law, coefficient in parts
         if not isinstance(law, DiscreteGaussian) and spread(law) > 0 and coefficient > 0
     ]
@@ -165,13 +154,14 @@ def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int
     length = _circle(parts, alpha)
     # The sum is an integer: where it exceeds the bound rounded down, it exceeds the bound.
     bound = math.floor(_bound_of_sum(parts, alpha))
-    if length > LARGEST_TRANSFORM:
+    if length > 2**24:
         # So wide that a step of the lattice does not show: the bound serves.
         return bound
     masses = _masses(parts, length)
     # The error of a transform is a share of the norm, spread over all points: a tail gathers at
     # most this much of it (Cauchy and Schwarz). It is added, so that no half-width is too small.
-    error = TRANSFORM_ERROR * math.sqrt(length) * float(np.linalg.norm(masses))
+    # In doubles the share is several times below 2^-50.
+    error = 2.0**-50 * math.sqrt(length) * float(np.linalg.norm(masses))
     if error > alpha:
         return bound
     # Tails are added up from the far end, so that they lose no digits to the mass in the middle.
@@ -205,9 +195,6 @@ def _masses(parts: Sequence[tuple[CountLaw, int]], length: int) -> Array:
 
 # --- weighted sums --------------------------------------------------------------------------------
 
-FREQUENCIES = 2048
-"""How many Fourier coefficients are used for many sums; for a few of them, FINER times as many."""
-
 FEW_SUMS = 32
 FINER = 8
 
@@ -215,26 +202,8 @@ STEPS = 4
 """How many points of the circle there are for each coefficient: half-widths are rounded up to one.
 """
 
-FREQUENCIES_AT_ONCE = 2**20
-"""How many Fourier coefficients are in memory at a time."""
-
 SHARE = 2e-3
 """The share of alpha that each of the approximations may get wrong."""
-
-SMALL = 1e-6
-"""The share of the variance that is left to Chernoff's bound."""
-
-LONG_CIRCLE = 2**22
-"""Up to so many points, the law of a sum of draws of one law is computed point by point."""
-
-MOST_SUMS = 1200
-"""Of how many different sums the law is computed; for more of them, Chernoff's bound serves."""
-
-FAINT = 1e-9
-"""Below this alpha, rounding of the sums would show: Chernoff's bound serves."""
-
-ROUNDING = 1e-12
-"""Of a sum of so many sines in doubles."""
 
 NOTHING = -50.0
 """The logarithm of a Fourier coefficient below which all of them add less than rounding."""
@@ -370,9 +339,10 @@ def weighted_half_widths(
     # Bounds are for weights of at most 1.
     scaled = [part.times(1 / safe) for part in parts]
     half_widths = _chernoff(scaled, alpha)
-    if alpha >= FAINT:
+    # Below this alpha the rounding of the sums would show: Chernoff's bound serves.
+    if alpha >= 1e-9:
         distinct, back = _distinct([part.packed() for part in scaled])
-        if len(distinct[0].weights) <= MOST_SUMS:
+        if len(distinct[0].weights) <= 1200:
             half_widths = np.minimum(half_widths, _by_inversions(distinct, alpha, of_many)[back])
     most = np.sum([part.farthest for part in parts], axis=0)
     return np.where(largest > 0, np.minimum(largest * half_widths, most), 0)
@@ -389,11 +359,11 @@ def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
 
 
 def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
-    """``_by_inversion``, some sums at a time."""
     sums = len(parts[0].weights)
     # With more coefficients half-widths are nearer to the least ones.
-    frequencies = FREQUENCIES * (1 if of_many or sums > FEW_SUMS else FINER)
-    step = max(1, FREQUENCIES_AT_ONCE // frequencies)
+    frequencies = 2048 * (1 if of_many or sums > FEW_SUMS else FINER)
+    # So many sums have 2^20 coefficients in memory at a time.
+    step = max(1, 2**20 // frequencies)
     blocks = [
         _by_inversion([part.rows(start, start + step) for part in parts], alpha, frequencies)
         for start in range(0, sums, step)
@@ -420,7 +390,8 @@ def sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
 def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
     numbers = np.array([float(draws)])
     half_width: float
-    if _circle([(law, draws)], alpha) <= LONG_CIRCLE:
+    # On a circle that is not too long the law is computed point by point.
+    if _circle([(law, draws)], alpha) <= 2**22:
         half_width = exact_half_width([(law, draws)], alpha)
     else:
         drawn = Weighted.of(law, np.ones(1), numbers)
@@ -448,7 +419,8 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     length = (1.1 * (bounds + outside) + 1e-9) / (1 - 2 * share)
     reach = share * length
     masses = _central_masses(large, length, order, share, frequencies)
-    is_enough = masses >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
+    # A sum of so many sines in doubles is off by less than 1e-12.
+    is_enough = masses >= 1 - alpha * (1 - 4 * SHARE) + 1e-12
     ends = np.argmax(is_enough, axis=1) * length / points
     half_widths = ends + reach + _chernoff(small, SHARE * alpha)
     # Where no point is enough, or only one beyond what Chernoff's bound says, infinity leaves the
@@ -482,7 +454,8 @@ def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
     variances = np.concatenate([part.variances for part in parts], axis=1)
     order = np.argsort(variances, axis=1, kind="stable")
     ascending = np.take_along_axis(variances, order, axis=1)
-    few = np.cumsum(ascending, axis=1) <= SMALL * variances.sum(axis=1, keepdims=True)
+    # A millionth of the variance is left to Chernoff's bound.
+    few = np.cumsum(ascending, axis=1) <= 1e-6 * variances.sum(axis=1, keepdims=True)
     is_small = np.empty_like(few)
     np.put_along_axis(is_small, order, few, axis=1)
     ends = np.cumsum([part.weights.shape[1] for part in parts])[:-1]
@@ -664,7 +637,6 @@ def gaussian_half_widths(
 
 PERIOD = 20.0  # standard deviations after which the sum of sines repeats itself
 N_SINES = 320
-FURTHEST = 8.0  # standard deviations; a tail further out is bounded by the one there
 # Of the sum of sines. Cut off after T = N_SINES 2 pi / PERIOD = 100, it misses less than
 # 1 / (pi T^2), since the characteristic function is at most 1 / (1 + t^2 / 2) where the variance is
 # 1. Its repetition adds at most the tail beyond 12 standard deviations, less than 10^-6.
@@ -726,7 +698,8 @@ def _continuous_tails(squared_scales: Array, at: Array) -> Array:
     inverse = np.ones((len(squared_scales), N_SINES))
     for column in squared_scales.T:
         inverse *= 1 + column[:, None] * times**2
-    x = np.minimum(at, FURTHEST)
+    # A tail beyond 8 standard deviations is bounded by the one there.
+    x = np.minimum(at, 8.0)
     terms = np.sin(x[:, None] * times) / (inverse * math.pi * numbers)
     tail = np.clip(0.5 - terms.sum(axis=1), 0, 1) + ERROR
     return np.where(at > 0, np.minimum(tail, 1), 1.0)

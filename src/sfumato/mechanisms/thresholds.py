@@ -85,9 +85,6 @@ RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")
 _DEPTH = 256
 """Bits of the enclosures that prices and thresholds are made from."""
 
-_DIGITS = 12
-"""Significant decimal digits of a price."""
-
 
 class TruncatedGeometric(
     KeyNoise, frozen=True, tag="truncated-geometric", forbid_unknown_fields=True
@@ -321,7 +318,7 @@ def _rounded_down(value: Fraction) -> Fraction:
             "Choose fewer rows per person",
         )
     magnitude = math.log10(value.numerator) - math.log10(value.denominator)
-    unit = Fraction(1, int(10 ** max(0, _DIGITS - math.floor(magnitude))))
+    unit = Fraction(1, int(10 ** max(0, 12 - math.floor(magnitude))))
     return Fraction((value // unit) * unit)
 
 

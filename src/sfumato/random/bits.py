@@ -58,7 +58,6 @@ KEY_BYTES = 2**30
 """How many bytes one key yields before the next key is drawn."""
 
 _POOL_WORDS = 512
-_LARGEST_FROM_POOL = 64
 _ZEROS = memoryview(bytes(2**18))
 
 
@@ -123,7 +122,7 @@ class Keystream:
             if self._process != os.getpid():
                 self._drop_key()
                 self._process = os.getpid()
-            if count <= _LARGEST_FROM_POOL:
+            if count <= 64:
                 return self._from_pool(count)
             fresh = np.empty(count, dtype=np.uint64)
             self._encrypt(fresh.data.cast("B"))
@@ -220,8 +219,7 @@ class PublicSeed:
 def secret_key(bits: Bits | None = None) -> bytes:
     """Draw a key: 32 bytes of the given bits, or of those in force."""
     # 256 bits, so that keys never repeat by chance, however many there are.
-    source = current() if bits is None else bits
-    return source.words(4).tobytes()
+    return (current() if bits is None else bits).words(4).tobytes()
 
 
 class Derived:

@@ -185,9 +185,6 @@ def _sampler(power: int, numerator: int, denominator: int) -> Sampler:
 
 # --- draws by weight ------------------------------------------------------------------------------
 
-DEPTH = 256
-"""Bits at which ``index_by_exponential`` first encloses its weights."""
-
 _WORD_BITS = 64
 _MANTISSA_BITS = 53
 """Bits of U that floating point compares: as many as a double holds without rounding."""
@@ -247,7 +244,7 @@ def index_by_exponential(numbers: Sequence[int], bits: Bits) -> int:
     """
     prefix = int(bits.words(1)[0])
     known = _WORD_BITS
-    depth = DEPTH
+    depth = 256
     while True:
         powers = _powers(len(numbers), depth)
         low = list(accumulate(n * power[0] for n, power in zip(numbers, powers, strict=True)))

@@ -151,8 +151,6 @@ _LOW_BYTES = np.array([2 ** (8 * count) - 1 for count in range(_WORD + 1)], np.u
 
 MOST_KINDS = 256
 
-_AHEAD = 4
-"""Blocks that are made at once for each of several streams."""
 _TOGETHER = 2**13
 """Of how many streams blocks are made at once."""
 
@@ -228,7 +226,7 @@ class Streams:
         """Give some streams with their indices, each from its first word on."""
         for start in range(0, len(which), _TOGETHER):
             part = which[start : start + _TOGETHER]
-            ahead = np.concatenate([self.block(number, part) for number in range(_AHEAD)], axis=1)
+            ahead = np.concatenate([self.block(number, part) for number in range(4)], axis=1)
             for index, words in zip(part.tolist(), ahead, strict=True):
                 yield index, Stream(self, index, words)
 

@@ -32,11 +32,7 @@ from sfumato.random.finite import FiniteSampler
 from sfumato.random.inversion import Pair, exp_minus
 
 MOST_STEPS = 2**17
-LARGEST_DELTA = Fraction(1, 2)
-_LEAST_DELTA = 1e-300
 _GUARD_BITS = 64
-_FIRST_DEPTH = 128
-_DEEPEST = 2**14
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -66,43 +62,37 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
     UsageError
         If epsilon is so small that the law has more than 2**17 steps, or delta is not in (0, 1/2).
     """
-    if not 0 < delta < LARGEST_DELTA:
+    if not 0 < delta < Fraction(1, 2):
         raise UsageError(
             f"delta = {decimal(delta)}",
             "selecting keys needs a delta above 0 and below 1/2",
             "Choose delta such as 1e-6",
         )
-    if float(delta) <= _LEAST_DELTA:
+    if float(delta) <= 1e-300:
         raise UsageError(
             f"selecting keys at delta = {decimal(delta, 3)} a row",
             "no key would ever be kept",
             "Choose a larger delta, or a smaller epsilon",
         )
-    guess = _turn_in_floats(float(epsilon), float(delta))
+    # Where the law turns, as floats see it: ln((e^eps + 2 delta - 1) / ((e^eps + 1) delta)) / eps.
+    # Numerator and denominator are both multiplied by e^-eps, so that a large epsilon does not
+    # overflow. The search between integers starts here.
+    q = math.exp(-float(epsilon))
+    numerator = -math.expm1(-float(epsilon)) + 2 * float(delta) * q
+    guess = math.log(numerator / ((1 + q) * float(delta))) / float(epsilon)
     if guess > MOST_STEPS // 3:
         raise UsageError(
             f"selecting keys at epsilon = {decimal(epsilon)} a row",
             "it would need thousands of rows to keep one key",
             "Choose a larger epsilon, or fewer rows per person",
         )
-    depth = _FIRST_DEPTH
-    while depth <= _DEEPEST:
+    depth = 128
+    while depth <= 2**14:
         candidate = _shape(epsilon, delta, 1 + max(0, math.floor(guess)), depth)
         if candidate is not None:
             return candidate
         depth *= 2
     raise InternalError("The law that selects keys could not be told apart from a tie.")
-
-
-def _turn_in_floats(epsilon: float, delta: float) -> float:
-    """Where the law turns, as floats see it: a start for the search between integers.
-
-    It is ln((e^eps + 2 delta - 1) / ((e^eps + 1) delta)) / eps. Here numerator and denominator are
-    both multiplied by e^-eps, so that a large epsilon does not overflow.
-    """
-    q = math.exp(-epsilon)
-    numerator = -math.expm1(-epsilon) + 2 * delta * q
-    return math.log(numerator / ((1 + q) * delta)) / epsilon
 
 
 def _shape(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> Shape | None:

@@ -64,7 +64,6 @@ first participation and at least j after the last one; -inf if there is no such 
 # for every T up to 10^7.
 FLOAT_SLACK = 2.0**-28
 # About how many operations the dynamic program over patterns may take.
-WORK = 10**9
 
 
 @explained
@@ -109,7 +108,18 @@ def squared_sensitivity(
     >>> squared_sensitivity(np.array([4, 2, 1]), participations=2, separation=2)
     45
     """
-    c = _checked(coefficients)
+    c = np.asarray(coefficients)
+    sound = c.ndim == 1 and c.size > 0 and c.dtype.kind in "iuf"
+    # NaN fails both comparisons.
+    if not (sound and (c >= 0).all() and (c[1:] <= c[:-1]).all()):
+        must = "its coefficients must be finite, non-negative and never rise"
+        raise UsageError(
+            "the sensitivity of a Toeplitz strategy",
+            f"{must}: else the worst pattern is another one",
+            "Give such a column",
+        )
+    # Single precision would lose more than FLOAT_SLACK covers.
+    c = c.astype(np.float64) if c.dtype.kind == "f" else c
     check_pattern(participations, separation)
     factor = squared_factor(neighbours, signed)
     if separation == 0:
@@ -135,21 +145,6 @@ def check_pattern(participations: int, separation: int) -> None:
             obstacle=f"it must be a whole number of at least {least}",
             remedy=f"Give such a number for {name}",
         )
-
-
-def _checked(coefficients: Array) -> Array:
-    c = np.asarray(coefficients)
-    sound = c.ndim == 1 and c.size > 0 and c.dtype.kind in "iuf"
-    # NaN fails both comparisons.
-    if not (sound and (c >= 0).all() and (c[1:] <= c[:-1]).all()):
-        must = "its coefficients must be finite, non-negative and never rise"
-        raise UsageError(
-            "the sensitivity of a Toeplitz strategy",
-            f"{must}: else the worst pattern is another one",
-            "Give such a column",
-        )
-    # Single precision would lose more than FLOAT_SLACK covers.
-    return c.astype(np.float64) if c.dtype.kind == "f" else c
 
 
 def _wide_enough(c: Array, count: int) -> Array:
@@ -242,7 +237,7 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
     if many == 1:
         return levels(steps)
     # Beyond this effort an upper bound serves, since a sensitivity may err on the large side only.
-    if separation**3 * many**2 * levels(steps) // 4 > WORK:
+    if separation**3 * many**2 * levels(steps) // 4 > 10**9:
         return tree_bound(steps, participations=participations, separation=separation)
     return _worst_pattern(steps, many, separation)
 
@@ -276,7 +271,9 @@ def _worst_pattern(steps: int, many: int, separation: int) -> int:
     The steps are cut into complete trees, largest first, by the binary digits of ``steps``. No
     completed node spans two of them.
     """
-    tree = _leaf(separation)
+    used = np.full((separation, separation), -np.inf)
+    used[0, 0] = 1
+    tree = {0: np.zeros((separation, separation)), 1: used}
     size = 1
     trees = [tree]
     while 2 * size <= steps:
@@ -292,13 +289,6 @@ def _worst_pattern(steps: int, many: int, separation: int) -> int:
             whole = _join(whole, done, trees[height], 2**height, many)
             done += 2**height
     return int(max(best[0, 0] for best in whole.values()))
-
-
-def _leaf(separation: int) -> Table:
-    """Return the table of one leaf."""
-    used = np.full((separation, separation), -np.inf)
-    used[0, 0] = 1
-    return {0: np.zeros((separation, separation)), 1: used}
 
 
 def _join(left: Table, left_size: int, right: Table, right_size: int, many: int) -> Table:

@@ -37,10 +37,6 @@ from sfumato.streaming.toeplitz import (
 )
 from sfumato.streaming.values import WHOLE, Leaf, Past, combine, empty, leaves, rebuilt, unlike
 
-# The usual libraries compute matrix products of fewer multiplications in one thread, since more
-# threads would cost more than they save.
-_ONE_THREAD = 2**18
-
 V_co = TypeVar("V_co", covariant=True)
 M = TypeVar("M")
 
@@ -305,8 +301,20 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
             ]
         if isinstance(held, np.ndarray):
             array = _fitting(leaf, held)
-            row, held = _through(self._matrix[held.dtype], held, _flat(array))
-            return row.reshape(array.shape), held
+            # The matrix times the buffers, plus the value in each row, is the noise and the buffers
+            # after it. Piece by piece, so that the value is added to what is still in the
+            # processor's cache.
+            matrix = self._matrix[held.dtype]
+            row = _flat(array)
+            both = np.empty((len(matrix), row.size), dtype=row.dtype)
+            # The usual libraries compute matrix products of fewer multiplications in one thread,
+            # since more threads would cost more than they save.
+            length = min(WHOLE, 2**18 // matrix.size)
+            for start in range(0, row.size, length):
+                piece = slice(start, start + length)
+                out = np.matmul(matrix, held[:, piece], out=both[:, piece])
+                out += row[piece]
+            return both[0].reshape(array.shape), both[1:]
         sums = [
             combine((theta, 1), (buffer, leaf))
             for theta, buffer in zip(blt.theta, held, strict=True)
@@ -336,18 +344,3 @@ def _fitting(value: object, like: Array) -> Array:
 
 def _flat(array: Array) -> Array:
     return np.ascontiguousarray(array).reshape(-1)
-
-
-def _through(matrix: Array, held: Array, row: Array) -> tuple[Array, Array]:
-    """Return the noise and the buffers after it, as rows of one new array.
-
-    They are the matrix times the buffers, plus the value in each row.
-    """
-    # Piece by piece, so that the value is added to what is still in the processor's cache.
-    both = np.empty((len(matrix), row.size), dtype=row.dtype)
-    length = min(WHOLE, _ONE_THREAD // matrix.size)
-    for start in range(0, row.size, length):
-        piece = slice(start, start + length)
-        out = np.matmul(matrix, held[:, piece], out=both[:, piece])
-        out += row[piece]
-    return both[0], both[1:]

@@ -32,9 +32,6 @@ from sfumato.random.normal import standard_normal
 from sfumato.streaming.values import Nested, leaves, map_leaves, refilled
 
 V_co = TypeVar("V_co", covariant=True)
-# How many numbers are drawn at a time, and how many of these blocks are kept.
-_BLOCK = 2**15
-_KEPT = 2
 
 
 @explained_methods
@@ -201,7 +198,8 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         # Its leaves are those that read_specs makes.
         self._leaves = cast("list[Spec | None]", leaves(self.specs))
         size = sum(_size(spec) for spec in self._leaves)
-        self._per_block = max(1, _BLOCK // max(size, 1))
+        # About 2^15 numbers are drawn at a time.
+        self._per_block = max(1, 2**15 // max(size, 1))
         self._blocks: list[Block[V_co]] = []
 
     def initialize(self) -> NoiseState:
@@ -278,7 +276,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
     def _block(self, state: NoiseState, block: int) -> list[Sequence[V_co]]:
         """Return the rows of one block, leaf by leaf.
 
-        The last few blocks are kept for speed; they are functions of the state.
+        The last two blocks are kept for speed; they are functions of the state.
         """
         scale = self._scale(state)
         # The deviation is compared as well: ``make_state`` changes it under the same key.
@@ -289,7 +287,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         parts = [part.tolist() if spec is None else part for part, spec in drawn]
         rows = cast("list[Sequence[V_co]]", parts)
         if self._per_block > 1:
-            self._blocks = [(state.key, scale, block, rows), *self._blocks[: _KEPT - 1]]
+            self._blocks = [(state.key, scale, block, rows), *self._blocks[:1]]
         return rows
 
     def _scale(self, state: NoiseState) -> float:

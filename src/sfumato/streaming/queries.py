@@ -214,7 +214,11 @@ class CumulativeSumQuery(RecordSums):
         noise = global_state.previous_tree_noise
         fresh: State
         if complete:
-            noise, fresh = _tree(self.aggregator).complete_state(noise, tree_state)
+            if not isinstance(self.aggregator, TreeAggregator):
+                raise UsageError(
+                    "completing a stream", "only trees are completed", "Leave complete out"
+                )
+            noise, fresh = self.aggregator.complete_state(noise, tree_state)
             noised_results = added(global_state.samples_cumulative_sum, noise)
         else:
             fresh = self.aggregator.reset_state(tree_state)
@@ -429,7 +433,6 @@ def _zero(spec: object) -> float | Array:
 
 
 def _read(spec: object, leaf: object) -> Array:
-    """Return a leaf in the dtype of its spec."""
     expected = spec if isinstance(spec, Spec) else Spec(())
     given = np.asarray(leaf)
     if given.shape != expected.shape or given.dtype.kind not in "iuf":
@@ -441,12 +444,6 @@ def _read(spec: object, leaf: object) -> Array:
     # Rounded before it is clipped, since rounding may lengthen it.
     with np.errstate(over="ignore"):
         return given.astype(expected.dtype)
-
-
-def _tree(aggregator: Aggregator[V]) -> TreeAggregator[V]:
-    if not isinstance(aggregator, TreeAggregator):
-        raise UsageError("completing a stream", "only trees are completed", "Leave complete out")
-    return aggregator
 
 
 def check_clip(value: float, name: str) -> float:

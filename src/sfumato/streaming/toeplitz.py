@@ -56,8 +56,6 @@ LONGEST = 10**7
 
 # Binary places of the integers from which coefficients are rounded.
 _PLACES = 192
-# The longest part into which series are cut for Fourier transforms.
-_PART = 2**17
 MOST_PRECISE = 48
 
 
@@ -192,7 +190,7 @@ def part_of(length: int) -> int:
     """
     from scipy import fft
 
-    parts = -(-length // _PART)
+    parts = -(-length // 2**17)
     return int(fft.next_fast_len(-(-length // parts), real=True))
 
 
@@ -248,8 +246,6 @@ def check_horizon(horizon: int) -> int:
 
 # --- buffers --------------------------------------------------------------------------------------
 
-# The largest loss against the square root with which the fewest buffers are chosen.
-WITHIN = 0.01
 MOST_BUFFERS = 12
 # The relative rise of a squared sensitivity that covers the rounding of ``BLT.decoder``.
 ROUNDING = 1e-6
@@ -385,7 +381,7 @@ def _tail(n: int) -> float:
 def _fewest(horizon: int) -> BLT:
     for buffers in range(1, MOST_BUFFERS):
         blt = _optimal(horizon, buffers)
-        if blt.loss() < WITHIN:
+        if blt.loss() < 0.01:
             return blt
     return _optimal(horizon, MOST_BUFFERS)
 

@@ -254,19 +254,14 @@ def _merged(blocks: tuple[Block, ...], values: Array, weights: Array) -> tuple[B
     # The latest block comes first, so that the values are joined from the end.
     values = np.concatenate([*(block for block, _ in blocks[:joined][::-1]), values])
     older = blocks[joined:]
-    ahead = _ahead(values, weights)
+    # What the values add to as many steps after them: in a cyclic convolution of twice their length
+    # nothing wraps around into the second half.
+    from scipy import fft
+
+    spectrum = fft.rfft(values.astype(np.float64, copy=False), 2 * size, axis=0)
+    spectrum *= fft.rfft(weights[: 2 * size], 2 * size)[:, None]
+    ahead = np.asarray(fft.irfft(spectrum, 2 * size, axis=0, overwrite_x=True)[size:])
     if older:
         # The older block adds first to the steps of ``values`` themselves, then to the steps ahead.
         ahead += older[0][1][size : 2 * size]
     return (values, ahead), *older
-
-
-def _ahead(values: Array, weights: Array) -> Array:
-    """Return what n values add to the n steps after them."""
-    from scipy import fft
-
-    n = len(values)
-    # In a cyclic convolution of length 2n nothing wraps around into the second half.
-    spectrum = fft.rfft(values.astype(np.float64, copy=False), 2 * n, axis=0)
-    spectrum *= fft.rfft(weights[: 2 * n], 2 * n)[:, None]
-    return np.asarray(fft.irfft(spectrum, 2 * n, axis=0, overwrite_x=True)[n:])

@@ -75,9 +75,6 @@ from sfumato.questions.partition.release import Partition
 
 # --- first centres --------------------------------------------------------------------------------
 
-TRIES = 30
-HALVINGS = 16
-
 
 @lru_cache(maxsize=64)
 def packing(k: int, d: int) -> Array:
@@ -95,7 +92,7 @@ def packing(k: int, d: int) -> Array:
     low = 0.0
     high = 1.0
     best = np.zeros((k, d))
-    for _ in range(HALVINGS):
+    for _ in range(16):
         radius = (low + high) / 2
         centres = _placed(k, d, radius)
         if centres is None:
@@ -113,7 +110,7 @@ def _placed(k: int, d: int, radius: float) -> Array | None:
     rng = np.random.default_rng([k, d])
     placed = np.empty((k, d))
     for i in range(k):
-        trials = rng.uniform(radius - 1, 1 - radius, (TRIES, d))
+        trials = rng.uniform(radius - 1, 1 - radius, (30, d))
         squared = ((trials[:, None, :] - placed[:i]) ** 2).sum(axis=2)
         is_apart = squared.min(axis=1, initial=np.inf) >= 4 * radius**2
         if not is_apart.any():
@@ -123,16 +120,6 @@ def _placed(k: int, d: int, radius: float) -> Array | None:
 
 
 # --- which cells hold rows ------------------------------------------------------------------------
-
-LEAST_SEEN = (3.0, 2.0, 1.0, 0.5)
-"""Groups below so many standard deviations of their noise are dropped: the first that holds."""
-MOST_GONE = 3.0
-"""The most standard deviations of noise that the sum of all dropped cells may reach."""
-LEAST_GAIN = 0.2
-"""By how much the loss of the other cells must fall, as a share of what is left of it."""
-FALSE_ALARM = 0.01
-"""How often a cell without rows is kept because of its own noise, at most, in a partition."""
-ROUNDS = 60
 
 
 @dataclass(frozen=True)
@@ -173,18 +160,22 @@ class NoisyCells:
         """
         all_weights = non_negative(self.counts)
         all_centres = self._centres(all_weights, k)
-        for least in LEAST_SEEN:
+        # Groups below so many standard deviations of their noise are dropped: the first number
+        # that holds.
+        for least in (3.0, 2.0, 1.0, 0.5):
             is_kept = self._told_from_noise(k, least)
             if is_kept.all():
                 break
-            # What was dropped must hold no rows, all together, as far as can be seen.
+            # What was dropped must hold no rows, all together, as far as can be seen: its sum lies
+            # within three standard deviations of its noise.
             noise = float(np.sqrt(self.variances[~is_kept].sum()))
-            if float(self.counts[~is_kept].sum()) > MOST_GONE * noise:
+            if float(self.counts[~is_kept].sum()) > 3.0 * noise:
                 continue
             weights = np.zeros(len(self.counts))
             weights[is_kept] = non_negative(self.counts[is_kept])
             centres = self._centres(weights, k)
-            if self._loss(weights, all_centres) >= (1 + LEAST_GAIN) * self._loss(weights, centres):
+            # The loss of the other cells must fall by a fifth of what is left of it.
+            if self._loss(weights, all_centres) >= 1.2 * self._loss(weights, centres):
                 return centres, weights
         return all_centres, all_weights
 
@@ -202,11 +193,11 @@ class NoisyCells:
         groups_wanted = k + (k + 1) // 2
         # Cells whose counts exceed all noise stay. Laplace noise exceeds t standard deviations,
         # upwards, with probability e^(-t sqrt 2) / 2 or little more; the union bound adds this up
-        # over the cells.
-        most = math.log(max(len(self.counts), 1) / (2 * FALSE_ALARM)) / math.sqrt(2)
+        # over the cells. A cell without rows stays in a hundredth of all partitions at most.
+        most = math.log(max(len(self.counts), 1) / (2 * 0.01)) / math.sqrt(2)
         is_seen = self.counts > most * np.sqrt(self.variances)
         kept = np.arange(len(self.counts))
-        for _ in range(ROUNDS):
+        for _ in range(60):
             weights = non_negative(self.counts[kept])
             if np.count_nonzero(weights) <= groups_wanted:
                 break
@@ -234,10 +225,6 @@ class NoisyCells:
 
 # --- the error ------------------------------------------------------------------------------------
 
-POINTS = 2**17
-"""About so many points represent all cells together."""
-FEWEST_POINTS_OF_CELL = 4
-MOST_POINTS_OF_CELL = 64
 HEAVIER_TAILS = math.log(20) / (math.sqrt(2) * 1.96)
 """The 95% half-width of a Laplace variable, in units of 1.96 of its standard deviations."""
 
@@ -329,7 +316,8 @@ class Cells:
     def points(self) -> tuple[Array, Array]:
         """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
         cells, d = self.middles.shape
-        per_cell = max(FEWEST_POINTS_OF_CELL, min(MOST_POINTS_OF_CELL, POINTS // cells))
+        # About 2^17 points represent all cells together.
+        per_cell = max(4, min(64, 2**17 // cells))
         # Public points fill [-1, 1]^d evenly, by Roberts' additive recurrence.
         ratio = 2.0
         for _ in range(64):

@@ -31,8 +31,6 @@ MANY_ROWS = 10**15
 """The number of rows that previews assume if nobody states one."""
 FEW_ROWS = 1200
 """Rows times epsilon below which "auto" takes a grid."""
-MOST_GRID_AXES = 6
-"""The number of axes up to which "auto" takes a grid."""
 SUMS_OF_CELLS = (
     "each count is a cell of a grid; "
     "the weight of a cluster adds up the cells of its group, at most all there are"
@@ -244,7 +242,7 @@ class KMeans(
         if self.method != "auto":
             return self.method
         has_few_rows = rows * count_law(cost, unit).effective_epsilon < FEW_ROWS
-        return "eugkm" if has_few_rows and len(lattice.axes) <= MOST_GRID_AXES else "privtree"
+        return "eugkm" if has_few_rows and len(lattice.axes) <= 6 else "privtree"
 
 
 KMeans.examples = tuple(

@@ -63,8 +63,6 @@ from sfumato.random.bits import Bits
 HALF = 2**20
 """Steps on each side of the middle of an axis."""
 MOST_AXES = 2**10
-BLOCK = 2**18
-"""How many distances are held at once, so that they stay in a cache."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,8 @@ def nearest(rows: Array, centres: Array) -> Array:
     towards = -2.0 * centres
     offset = (centres**2).sum(axis=1).astype(float)
     groups = np.zeros(len(rows), np.int64)
-    step = max(1, BLOCK // len(centres))
+    # Few distances are held at once, so that they stay in a cache.
+    step = max(1, 2**18 // len(centres))
     for start in range(0, len(rows), step):
         block = slice(start, start + step)
         distances = towards @ rows[block].T.astype(float)
@@ -189,10 +188,7 @@ def nearest(rows: Array, centres: Array) -> Array:
 
 TYPICAL_MEAN = 0.225
 """The paper's rho: half the size of a coordinate of a typical mean."""
-FEWEST_STEPS = 2
 MOST_STEPS = 7
-SEEN = 2.0
-"""By how many standard deviations a count must exceed 0 before its centre moves."""
 
 
 class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
@@ -226,7 +222,8 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         A group whose count cannot be told from 0 keeps its centre.
         """
         shape = (len(self.counts), len(extent))
-        is_seen = self.counts > SEEN * math.sqrt(self.count_law.variance)
+        # A centre moves if its count exceeds 0 by two standard deviations.
+        is_seen = self.counts > 2.0 * math.sqrt(self.count_law.variance)
         # A noisy count may be 0 or negative. Such a group keeps its centre, whatever is divided
         # here.
         offsets = self.sums.reshape(shape) / np.maximum(self.counts, 1)[:, None]
@@ -363,4 +360,4 @@ def steps_for(rows: int, k: int, d: int, epsilon: float) -> int:
     """How many steps the paper's rule takes, from 2 to 7: epsilon over the least that one needs."""
     per_step = (d + (4 * d * TYPICAL_MEAN**2) ** (1 / 3)) ** 3
     least = math.sqrt(500 * k**3 * per_step) / max(rows, 1)
-    return int(min(max(epsilon / least, FEWEST_STEPS), MOST_STEPS))
+    return int(min(max(epsilon / least, 2), MOST_STEPS))

@@ -43,11 +43,7 @@ from sfumato.random.bits import Bits
 
 # --- refining rough centres -----------------------------------------------------------------------
 
-WITHIN = (0.75, 0.9, 0.97, 1.0)
-"""Shares of the rows whose differences a clip radius may leave whole."""
 MOST_STEPS = 3
-SLIGHT = 0.003
-"""Noise of this share of the loss, or less, allows one more step."""
 BEARABLE = 0.01
 """Noise of this share of the loss, or less, is accepted from a clip radius."""
 
@@ -112,7 +108,8 @@ def schedule_steps(
         radius = min(
             clipping_loss, key=lambda candidate: noise_loss[candidate] + clipping_loss[candidate]
         )
-        if noise_loss[radius] <= SLIGHT * loss:
+        # Noise of this share of the loss, or less, allows one more step.
+        if noise_loss[radius] <= 0.003 * loss:
             break
     if noise_loss[radius] > BEARABLE * loss:
         # The variance falls with the square of the radius.
@@ -138,7 +135,8 @@ def _radii(
     rows_within = np.cumsum(weights[order])
     rows = np.maximum(np.bincount(groups, weights, k), 1)
     added = {}
-    for share_within in WITHIN:
+    # A clip radius may leave these shares of the rows whole.
+    for share_within in (0.75, 0.9, 0.97, 1.0):
         last = int(np.searchsorted(rows_within, share_within * rows_within[-1]))
         radius = length[order[min(last, len(order) - 1)]]
         lost_share = 1 - np.minimum(1, radius / np.maximum(length, 1 / HALF))
@@ -204,10 +202,6 @@ def describe(schedule: Schedule) -> str:
 
 PARTITION_SHARE = Fraction(3, 5)
 STEPS_SHARE = Fraction(2, 5)
-HEAD_START = 4
-"""Levels of the tree that are split without a handicap."""
-SPLITS_SHARE = Fraction(3, 4)
-"""Share of the partition's cost that decides where it is split."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +255,23 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     coordinates, occupied = cube.occupied()
     cube = Cube(cube.lattice, occupied, coordinates)
     for_partition, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
-    partition = tree_cells(cube, unit, for_partition, noise)
+    # A PrivTree that spends most of its cost on where to split: which rows lie together matters
+    # more here than how many they are.
+    question = PrivTreePartitioner(cube.lattice.names)
+    draft = Draft(cube, unit, for_partition, noise)
+    # Three quarters of the cost decide where it is split.
+    for_tests = math.floor(draft.total * Fraction(3, 4))
+    root = np.zeros(1, np.int64)
+    test_law, delta = question.law_at(of_units(draft.cost, for_tests), unit)
+    draft.pay(root, for_tests)
+    # Four levels of the tree are split without a handicap.
+    depth = question.grow(draft, root, np.array([4]), root, test_law, delta)
+    partition = draft.release(
+        question.name,
+        depth,
+        question.proof,
+        f"{test_law} in each test whether a box is split, noise on the count of each cell",
+    )
     cells = NoisyCells.of(space, partition)
     start, cell_weights = cells.clustered(k)
     most = longest_radius(space, cost)
@@ -271,26 +281,6 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     mechanism = f"{partition.guarantee.mechanism}; {describe(schedule)}"
     terms = np.ones(k, np.int64)
     return Clusters(centres, steps[-1].counts, terms, law, mechanism, partition, steps)
-
-
-def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
-    """Make a PrivTree that spends most of its cost on where to split.
-
-    Which rows lie together matters more here than how many they are.
-    """
-    question = PrivTreePartitioner(cube.lattice.names)
-    draft = Draft(cube, unit, cost, noise)
-    for_tests = math.floor(draft.total * SPLITS_SHARE)
-    root = np.zeros(1, np.int64)
-    law, delta = question.law_at(of_units(draft.cost, for_tests), unit)
-    draft.pay(root, for_tests)
-    depth = question.grow(draft, root, np.array([HEAD_START]), root, law, delta)
-    return draft.release(
-        question.name,
-        depth,
-        question.proof,
-        f"{law} in each test whether a box is split, noise on the count of each cell",
-    )
 
 
 def dplloyd(

@@ -25,12 +25,8 @@ Row: TypeAlias = tuple[int, int]
 """A category, by its index, and a whole number of units of the resolution."""
 DROPPED: Row = (-1, 0)
 """Stands for a row that is not counted."""
-MISSING = ("NAType", "NaTType")
-"""The types of missing values in pandas, which is not imported here."""
 
-LATTICE = 2**16
 LARGEST_COUNT = 2**53
-LONGEST_EVENT = 1024
 
 
 def resolution_of(interval: Interval | None) -> Fraction:
@@ -45,7 +41,7 @@ def resolution_of(interval: Interval | None) -> Fraction:
     # Read as decimals: 0.1 is a tenth, so that the lattice of the step has a short unit.
     low, high = (Fraction(str(end)) for end in interval.numbers)
     if interval.step is None:
-        return (high - low) / LATTICE
+        return (high - low) / 2**16
     step = Fraction(str(interval.step))
     denominator = low.denominator * step.denominator
     return Fraction(math.gcd(int(low * denominator), int(step * denominator)), denominator)
@@ -216,7 +212,8 @@ def _integer(value: object) -> int | None:
 
 def _float(value: object) -> float:
     """Convert a value to a double; NaN for a missing one, and for one that no double stands for."""
-    if value is None or type(value).__name__ in MISSING:
+    # The types of missing values in pandas, which is not imported here.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return math.nan
     if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
         raise DataError(
@@ -244,7 +241,7 @@ def event_text(event: object) -> str:
         return str(plain)
     if isinstance(plain, dt.date):
         return str(iso_text(plain))
-    is_short = isinstance(plain, str) and 0 < len(plain) <= LONGEST_EVENT
+    is_short = isinstance(plain, str) and 0 < len(plain) <= 1024
     if is_short and "\0" not in plain and plain.isprintable():
         return plain
     raise UsageError(

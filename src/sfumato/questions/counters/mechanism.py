@@ -29,8 +29,6 @@ Whole: TypeAlias = tuple[int, ...]
 Estimator: TypeAlias = Callable[[Whole], Sequence[float]]
 """Takes the outputs one by one, in order, and returns the estimated totals, one per category."""
 
-NORMAL_SLACK = 1e-9
-
 
 class CounterMechanism(Protocol[S]):
     """A frozen value that takes the steps of a running total.
@@ -109,7 +107,7 @@ class NormalErrors(msgspec.Struct, frozen=True):
         # than their sigma. Such a sum differs from the normal law by less than the rounding of this
         # computation, and the slack covers that rounding.
         deviations = np.sqrt(self.variances(first, last))
-        return np.asarray(quantiles * deviations * (1 + NORMAL_SLACK))
+        return np.asarray(quantiles * deviations * (1 + 1e-9))
 
     def laws(self, first: int, last: int) -> list[str]:
         """Describe the error of each total by its standard deviation."""

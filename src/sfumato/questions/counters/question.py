@@ -163,7 +163,6 @@ class Errors:
 
 MOST_CELLS = 2**16
 METHODS = ("auto", "tree", "toeplitz", "blt")
-LATE = ("refuse", "count")
 
 
 @fill_docstring
@@ -265,7 +264,7 @@ class Counter(
                 'Write by="origin", or by=sf.Categories(["a", "b"])',
             )
         require_word(self.method, "method", METHODS)
-        require_word(self.late, "late", LATE)
+        require_word(self.late, "late", ("refuse", "count"))
         settle(self)
 
     def _check_horizon(self, given: object) -> None:

@@ -17,9 +17,6 @@ from sfumato.privacy import counted_rows
 from sfumato.questions.counters.mechanism import Whole
 from sfumato.questions.counters.question import Settled, half_widths
 
-LARGEST_RESOLUTION = 10**100
-"""The size of the largest bounds."""
-
 
 class CounterRelease(
     Release, frozen=True, kw_only=True, eq=False, tag="counter-release", forbid_unknown_fields=True
@@ -62,7 +59,7 @@ class CounterRelease(
         require_fitting(sized, name, "it has another number of totals than of steps")
         mechanism = self.settled.mechanism
         within = mechanism.horizon is None or steps <= mechanism.horizon
-        sound = 0 < self.settled.resolution <= LARGEST_RESOLUTION
+        sound = 0 < self.settled.resolution <= 10**100
         own = mechanism.cells == cells and sound and within
         require_fitting(own, name, "its mechanism belongs to another stream")
         calendar = self.settled.counter.calendar

@@ -53,7 +53,6 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
 from operator import add, mul
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -74,7 +73,6 @@ from sfumato.streaming.toeplitz import BLT, decoder, dyadic_coefficients
 # --- the square root of the sums ------------------------------------------------------------------
 
 TOEPLITZ_PRECISION = 16
-MOST_PRECISE = 40
 LITTLE_ENDIAN = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 LONGEST = 1024
 """The longest horizon. Every step works through all earlier ones, so longer streams use buffers
@@ -159,7 +157,7 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
 
     def __post_init__(self) -> None:
         steps = 1 <= self.horizon <= LONGEST
-        places = 0 <= self.precision <= MOST_PRECISE
+        places = 0 <= self.precision <= 40
         require_fitting(
             steps and places and self.cells >= 1,
             "a Toeplitz matrix for a running total",

@@ -92,8 +92,6 @@ from sfumato.random.bits import Bits
 
 ROUNDING = 1e-12
 FAINT = 1e-10
-FINE = 2048
-"""How many lattice steps there are in a standard deviation, where draws are wide."""
 
 Draws: TypeAlias = tuple[tuple[Fraction, int], ...]
 """Scales, and the number of draws of each."""
@@ -169,7 +167,8 @@ def _tails(draws: Draws) -> tuple[float, Array]:
     The tails fall, and are not below the truth.
     """
     deviation = math.sqrt(sum(2 * number * float(scale) ** 2 for scale, number in draws))
-    step = max(1.0, deviation / FINE)
+    # A standard deviation has 2,048 lattice steps at most.
+    step = max(1.0, deviation / 2048)
     scales = [(float(scale) / step, number) for scale, number in draws]
     # Beyond this range lies less mass than ROUNDING, so nothing shows of what wraps around.
     widest = max(scale for scale, _ in scales)
@@ -451,18 +450,7 @@ def _of_powers_of_three(exponent: int) -> list[tuple[int, ...]]:
 
 # --- bands ----------------------------------------------------------------------------------------
 
-BAND_STEPS = 256
-"""How many lattice steps there are in a standard deviation, where draws are wide."""
-
-MOST_SHAPES = 4000
-"""Of how many shapes of subtrees the law is computed; beyond, the union bound serves."""
-
 BAND_ROUNDING = 1e-9
-LEAST = 1e-6
-"""Below this probability of error, the union bound serves."""
-
-CLOSE = 1 / 128
-"""How near the factor is to the least one."""
 
 
 def band(tree: ElderTree, first: int, last: int, alpha: float) -> Array:
@@ -495,14 +483,16 @@ def _limits(tree: ElderTree, alpha: float) -> Array:
     ]
     union = np.array([0, *widest])
     shapes = sum(tree.radices) * deepest
-    if shapes > MOST_SHAPES or alpha < LEAST or union[1] < 4:
+    # Where there are too many shapes of subtrees, or alpha is tiny, the union bound serves.
+    if shapes > 4000 or alpha < 1e-6 or union[1] < 4:
         return union
     # Categories are independent.
     wanted = math.log1p(-alpha) / tree.cells
     nodes = _Nodes(tree, deepest)
     low = 0.4
     high = 1.0
-    while high - low > CLOSE:
+    # The factor is found to 1/128 of the widest limits.
+    while high - low > 1 / 128:
         middle = (low + high) / 2
         if nodes.log_probability(np.floor(middle * union)) >= wanted:
             high = middle
@@ -528,7 +518,8 @@ class _Nodes:
         # The largest digit of each level, the top one first; the top level has all there are.
         self.digits = [tree.horizon, *(radix // 2 for radix in tree.radices[::-1])]
         deviation = math.sqrt(tree.law.variance * deepest)
-        self.step = max(1.0, deviation / BAND_STEPS)
+        # A standard deviation has 256 lattice steps at most.
+        self.step = max(1.0, deviation / 256)
         self.q = math.exp(-self.step / float(tree.law.scale))
         self.limits = np.zeros(0, np.int64)
         self.known: dict[tuple[int, ...], Array] = {}

@@ -52,11 +52,6 @@ from sfumato.random.bits import Bits
 
 SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]
 """Shares of the number of rows, of the coarse cells and of the fine cells."""
-FEWEST_COARSE_CELLS = 100
-COARSER = 4
-"""The coarse grid has this many times fewer cells per axis than EUGkM's rule."""
-FINE_THETA = 5
-"""Rows times epsilon that a fine cell should hold."""
 
 
 class AdaptiveGridPartitioner(
@@ -155,32 +150,22 @@ AdaptiveGridPartitioner.examples = (AdaptiveGridPartitioner("x"),)
 def coarse_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Return cells of the coarse grid along each axis, m1, for n rows."""
     aim, _ = eugkm_cells(n, epsilon, d=d)
-    aim = max(FEWEST_COARSE_CELLS, min(aim, 1e60) / COARSER**d)
+    # At least 100 cells, and a fourth of the cells per axis of EUGkM's rule.
+    aim = max(100, min(aim, 1e60) / 4**d)
     return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
 
 
 def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Return cells along each axis of the fine grid in a coarse cell of n rows, m2."""
-    aim, _ = eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)
+    # A fine cell should hold 5 rows times epsilon.
+    aim, _ = eugkm_cells(n, epsilon, d=d, theta=5)
     return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
 
 
 # --- the automatic partition ----------------------------------------------------------------------
 
-ROWS = 7.0
-"""Rows times epsilon that a cell should hold."""
-EVEN_ROWS = 16.0
-"""The same where the ground looks even."""
 STRIDE = 2
 """Halvings between counts."""
-NEAR_CELLS = 2.6
-"""With so many halvings to go, or fewer, nothing is counted before the cells."""
-EVEN_CHI_SQUARE = 1.3
-"""Chi-square per degree of freedom up to which neighbours look even."""
-LEAST_FREEDOM = 6
-"""Degrees of freedom that this judgement needs."""
-LEAST_FALL = 1.0
-"""Halvings of the rows of a node that a level is taken to bring at least."""
 
 
 class AutoPartitioner(
@@ -259,10 +244,12 @@ class AutoPartitioner(
         depth = 0
         while len(front.nodes):
             depth += 1
-            aim = np.where(front.even, EVEN_ROWS, ROWS)
+            # A cell should hold so many rows times epsilon, the more where the ground looks even.
+            aim = np.where(front.even, 16.0, 7.0)
             to_go = np.log2(np.maximum(front.rows * epsilon / aim, 0.5))
             # Two slices pay for a count now and one for the cells.
-            is_last = front.even | (to_go < NEAR_CELLS) | (front.left < 3)
+            # Near the cells nothing is counted before them.
+            is_last = front.even | (to_go < 2.6) | (front.left < 3)
             times = np.rint(to_go[is_last]).astype(np.int64)
             most_from_last = int((2.0 ** (times + 1)).sum())
             most_from_rest = 2 ** (STRIDE + 1) * int((~is_last).sum())
@@ -335,7 +322,8 @@ def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     even = _looks_even(draft, counts, slices, owner, front.block)
     rows = np.maximum(counts, 0)
     halvings = np.log2(np.maximum(front.rows[owner], 1) / np.maximum(rows, 1))
-    fall = np.clip(halvings, LEAST_FALL, STRIDE)
+    # A level is taken to halve the rows of a node once at least.
+    fall = np.clip(halvings, 1.0, STRIDE)
     return _Front(nodes, rows, left - slices, even, owner, fall)
 
 
@@ -368,5 +356,7 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block
     n_blocks = int(block.max()) + 1
     chi_square = np.bincount(block[parent], (counts - mean) ** 2 / variance, minlength=n_blocks)
     freedom = np.bincount(block, np.maximum(n_parts - 1, 0), minlength=n_blocks)
-    even = (freedom >= LEAST_FREEDOM) & (chi_square < EVEN_CHI_SQUARE * freedom)
+    # Neighbours look even up to this chi-square per degree of freedom, of which there must be
+    # some.
+    even = (freedom >= 6) & (chi_square < 1.3 * freedom)
     return even[block[parent]]

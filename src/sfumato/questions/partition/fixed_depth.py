@@ -59,8 +59,6 @@ else:
 
 # --- what they have in common ---------------------------------------------------------------------
 
-MOST_ROWS = 10**18
-
 Splitter: TypeAlias = Callable[[Draft, Array, Array, int], Array]
 """A function that splits nodes and returns the children of all of them.
 
@@ -97,7 +95,7 @@ def read_stop_below(stop_below: Exactly | None) -> float | None:
     if stop_below is None:
         return None
     fewest = positive(stop_below, "stop_below")
-    if fewest > MOST_ROWS:
+    if fewest > 10**18:
         raise UsageError(
             "stop_below",
             "it is so large that no node would ever be split",

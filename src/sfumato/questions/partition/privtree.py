@@ -71,18 +71,11 @@ from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.release import Partition
 from sfumato.random.bits import Bits
 
-LARGEST_FANOUT = 2**10
 # Slices of the cost. One more pays for the number of rows, and the rest goes down the tree.
 TEST_SLICES = 16
 BLOCK_SLICES = 4
 STRIDE = 4
 """Halvings between counted levels."""
-BLOCK_ROWS = 1000
-"""Rows times epsilon that a block should hold."""
-COARSE_ROWS = 40
-"""Rows times epsilon of a box down to which boxes are split without a handicap."""
-MOST_HALVINGS = 16
-"""How often the space is halved into blocks at most."""
 
 
 class PrivTreePartitioner(
@@ -144,7 +137,7 @@ class PrivTreePartitioner(
         super().__post_init__()
         fanout: object = self.fanout
         is_whole = isinstance(fanout, int) and not isinstance(fanout, bool)
-        if not is_whole or not 2 <= self.fanout <= LARGEST_FANOUT or self.fanout.bit_count() > 1:
+        if not is_whole or not 2 <= self.fanout <= 2**10 or self.fanout.bit_count() > 1:
             raise UsageError(
                 f"fanout = {shown(fanout)}",
                 "nodes are halved, so the fan-out is a power of two",
@@ -199,8 +192,10 @@ class PrivTreePartitioner(
         blocks = np.zeros(1, np.int64)
         depths = np.zeros(1, np.int64)
         rows = draft.noisy_counts(blocks, slice_)
-        levels = int(self._levels_between(rows, epsilon, BLOCK_ROWS)[0])
-        for depth in range(1, min(levels, MOST_HALVINGS // self.halvings) + 1):
+        # A block should hold 1000 rows times epsilon.
+        levels = int(self._levels_between(rows, epsilon, 1000)[0])
+        # The space is halved into blocks 16 times at most.
+        for depth in range(1, min(levels, 16 // self.halvings) + 1):
             times = np.full(len(blocks), self.halvings)
             blocks, _ = halve_widest(draft.growth, blocks, times)
             depths = draft.with_new_nodes(depths, depth)
@@ -210,7 +205,8 @@ class PrivTreePartitioner(
         law, delta = self.test_law(draft.cost, unit)
         # A path passes through one block, so the tests of all blocks cost as much as those of one.
         draft.pay(blocks, TEST_SLICES * slice_)
-        head_starts = self._levels_between(rows, epsilon, COARSE_ROWS)
+        # Boxes are split without a handicap down to 40 rows times epsilon.
+        head_starts = self._levels_between(rows, epsilon, 40)
         depths = self.grow(draft, blocks, head_starts, depths, law, delta)
         _count_down(draft, blocks)
         mechanism = (

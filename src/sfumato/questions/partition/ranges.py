@@ -427,9 +427,6 @@ class RangeWalker:
 
 # --- summed-area tables ---------------------------------------------------------------------------
 
-LARGEST_TABLE = 2**22
-"""The most entries of a table."""
-
 Ends: TypeAlias = "list[tuple[Array, Array]]"
 """Lower and upper ends of ranges along each axis: float64 ndarrays of shape (ranges,)."""
 
@@ -461,7 +458,7 @@ class SummedAreaTables:
         """Whether there are two axes, and few enough edges for a table."""
         if len(self.tree.axes) != 2:
             return False
-        return len(self._edges[0]) * len(self._edges[1]) <= LARGEST_TABLE
+        return len(self._edges[0]) * len(self._edges[1]) <= 2**22
 
     @cached_property
     def _edges(self) -> list[Array]:

@@ -82,7 +82,6 @@ def geojson(boxes: Partition, axes: Sequence[str] | None) -> dict[str, object]:
 
 
 def _in_digits(ends: Array, axis: GridAxis) -> Array:
-    """Ends of boxes with the digits of their lattice."""
     return np.round(ends, axis.decimals) if axis.kind == "number" else ends
 
 
@@ -137,8 +136,6 @@ class Regions:
 # --- the answer -----------------------------------------------------------------------------------
 
 MOST_POINTS = 10**8
-FEW_RANGES = 1000
-"""Up to so many ranges, variances are exact unless asked otherwise."""
 
 
 class Partition(
@@ -252,7 +249,6 @@ class Partition(
 
     @cached_property
     def _estimates(self) -> GridEstimates | TreeEstimates:
-        """What all noisy counts together say of the cells, and of ranges."""
         geometry = self.geometry
         if isinstance(geometry, Grid):
             return GridEstimates(geometry, self.noisy, self.laws, self.which)
@@ -476,7 +472,7 @@ class Partition(
             flat,
             size,
             alpha / size if simultaneous and size else alpha,
-            exact=size <= FEW_RANGES if exact is None else exact,
+            exact=size <= 1000 if exact is None else exact,
             evenly=evenly,
         )
         low = np.minimum(low, values)

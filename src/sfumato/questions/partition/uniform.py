@@ -189,10 +189,6 @@ def _geometric(units: int, fanout: float) -> int:
 MOST_CELLS = MOST_PARTITION_CELLS
 MOST_OVER = 4
 """A grid has at most this many times the number of cells that is aimed at."""
-LEAST_THETA = Fraction(1, 10**9)
-CELLS_SHARE = Fraction(49, 50)
-FINE_ENOUGH = 16
-"""Lattice points per cell below which the rows are counted again, on the grid itself."""
 
 
 class UniformPartitioner(
@@ -303,7 +299,7 @@ class UniformPartitioner(
                     "Give a smaller number",
                 )
         theta = positive(self.theta, "theta")
-        if not LEAST_THETA <= theta <= MOST_CELLS:
+        if not Fraction(1, 10**9) <= theta <= MOST_CELLS:
             raise UsageError(
                 "theta",
                 "it is so far from 10 that the number of cells would not depend on the rows",
@@ -345,7 +341,7 @@ class UniformPartitioner(
         if unit.neighbours == "replace":
             law = count_law(pure, unit)
             return law, law
-        for_rows, for_cells = share(pure, [ROWS_SHARE, CELLS_SHARE])
+        for_rows, for_cells = share(pure, [ROWS_SHARE, Fraction(49, 50)])
         return count_law(for_rows, unit), count_law(for_cells, unit)
 
     def preview(
@@ -404,7 +400,6 @@ class UniformPartitioner(
     def _preview_in_steps(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None
     ) -> Preview:
-        """Say the same where blocks are laid before the cells."""
         pure = without_delta(cost)
         lattice = self.needs(domain).lattice
         budget = self.budget(pure)
@@ -429,7 +424,6 @@ class UniformPartitioner(
         return CountsPreview(self.title, pure, unit, cells, law(most), rows, notes, worst)
 
     def _notes(self, rows_law: Law | None) -> tuple[str, ...]:
-        """Return what a preview says of the counts that decide."""
         notes: tuple[str, ...] = ()
         if rows_law is not None:
             notes = (f"a noisy number of rows ({rows_law}) decides how many cells there are",)
@@ -446,7 +440,6 @@ class UniformPartitioner(
     def _answer_in_steps(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> Partition:
-        """Count all rows, lay and count the blocks, then lay and count the cells."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         budget = self.budget(draft.cost)
         root = np.zeros(1, np.int64)
@@ -568,7 +561,8 @@ def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[A
 def _is_too_coarse(axis: LatticeAxis, m: int, d: int) -> bool:
     """Whether a default axis, one of d, has too few points for m cells."""
     # Axes with steps of their own are never divided below a step.
-    return bool(axis.size == finest(d) and m * FINE_ENOUGH > axis.size)
+    # With fewer than 16 points per cell the rows are counted again, on the grid itself.
+    return bool(axis.size == finest(d) and m * 16 > axis.size)
 
 
 def _root_up(n: int, d: int) -> int:

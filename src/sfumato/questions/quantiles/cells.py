@@ -41,8 +41,6 @@ from sfumato.mechanisms import FEW_EDGES, Ranks, tuples
 
 MOST_SUBCELLS = 2**8
 """The most sub-cells of a cell."""
-MOST_SUBCELLS_OF_AXIS = 2**24
-"""The most sub-cells of an axis."""
 
 
 def subcells_for(cells: int, most: int, *, permute_and_flip: bool, together: int) -> int:
@@ -64,7 +62,7 @@ def subcells_for(cells: int, most: int, *, permute_and_flip: bool, together: int
     >>> subcells_for(2**20, 256, permute_and_flip=False, together=9)
     16
     """
-    limit = FEW_EDGES - 1 if permute_and_flip else MOST_SUBCELLS_OF_AXIS
+    limit = FEW_EDGES - 1 if permute_and_flip else 2**24
     room = max(min(most, limit // cells), 1)
     subcells = 1 << (room.bit_length() - 1)
     while subcells > 1 and not can_select(together, cells * subcells + 1):

@@ -180,31 +180,17 @@ def worst_ranks(at: Sequence[Fraction], levels: int) -> list[Fraction]:
 
 Method: TypeAlias = Literal["joint", "recursive", "tree"]
 
-# Measured: the mean rank errors of two methods cross between 9 and 16 quantiles, and near 2000,
-# where halving takes a second.
+# Measured: the mean rank errors of two methods cross between 9 and 16 quantiles.
 MOST_JOINT = 9
-MOST_RECURSIVE = 1000
 # A joint selection that knows about how many rows there are is nearer than halving, as far as
 # doubles can tell its tuples apart.
 MOST_JOINT_WITH_ROWS = 40
-# Measured on one row a cell: the parts of a joint selection's cost for the number of rows, and for
-# the choice, and how many numbers are tried beside the noisy one. Up to 9 quantiles several are
-# nearer; for more, each of them takes long.
-WEIGHTS_OF_FEW = [Fraction(1), Fraction(19)]
-TOTALS_OF_FEW = 7
-WEIGHTS_OF_MANY = [Fraction(1), Fraction(9)]
-# With pure epsilon, a tree of three levels or fewer is nearer from about 150 quantiles on.
-MOST_BESIDE_LOW_TREES = 100
-LOW_TREE_CELLS = FANOUT**3
-# Permute-and-flip looks at every edge.
-MOST_FLIPPED_CELLS = 2**12
 
 
 # Previews are written as JSON, whose keys are older than these names.
-JSON_KEYS = {"by_label": "divided", "most_subcells": "finest"}
-
-
-class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
+class AxisMethod(
+    msgspec.Struct, frozen=True, rename={"by_label": "divided", "most_subcells": "finest"}
+):
     """How the quantiles of one axis are chosen and paid for. All of it is public.
 
     Attributes
@@ -291,8 +277,9 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         """What the noisy number of rows costs, if there is one, and what is left for selections."""
         if not self.with_total:
             return None, self.cost
-        few = len(self.at) <= MOST_JOINT
-        total, left = share(self.cost, WEIGHTS_OF_FEW if few else WEIGHTS_OF_MANY)
+        # Measured on one row a cell, as are the numbers tried beside the noisy one.
+        of_choice = Fraction(19 if len(self.at) <= MOST_JOINT else 9)
+        total, left = share(self.cost, [Fraction(1), of_choice])
         return total, left
 
     @property
@@ -310,7 +297,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
     @property
     def totals_beside(self) -> int:
         """How many numbers of rows it may choose on either side of the noisy one."""
-        return TOTALS_OF_FEW if len(self.at) <= MOST_JOINT else 0
+        # Up to 9 quantiles several numbers are nearer; for more, each of them takes long.
+        return 7 if len(self.at) <= MOST_JOINT else 0
 
     @property
     def shares(self) -> list[tuple[Unit, Fraction]]:
@@ -349,7 +337,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
     @property
     def permute_and_flip(self) -> bool:
         """Whether permute-and-flip chooses single edges: for pure epsilon on few cells."""
-        return self.cells <= MOST_FLIPPED_CELLS and not isinstance(self.cost, ZCDP)
+        # It looks at every edge.
+        return self.cells <= 2**12 and not isinstance(self.cost, ZCDP)
 
     @property
     def slack(self) -> Fraction:
@@ -543,8 +532,10 @@ def method_for(
         case "joint" | "recursive" | "tree" as named:
             return named
         case "auto":
-            low_tree = pure and cells <= LOW_TREE_CELLS
-            if quantiles > (MOST_BESIDE_LOW_TREES if low_tree else MOST_RECURSIVE):
+            # With pure epsilon, a tree of three levels or fewer is nearer from about 150 quantiles
+            # on. Others are near 2000, where halving takes a second.
+            low_tree = pure and cells <= FANOUT**3
+            if quantiles > (100 if low_tree else 1000):
                 return "tree"
             is_joint = quantiles <= most_joint and can_select(quantiles, cells + 1)
             return "joint" if is_joint else "recursive"

@@ -26,8 +26,6 @@ from sfumato.questions.quantiles.ranks import GapNoise, Paid
 from sfumato.questions.quantiles.release import QuantilesPreview, QuantileValues
 from sfumato.random.bits import Bits
 
-MOST_ANSWERS = 2**20
-MOST_LABELS_OF_TREES = 2**10
 RANKS_SHARE = Fraction(1, 5)
 """Share of an axis' cost for counts of the rows between its values, which give them ranks."""
 ROWS_SHARE = Fraction(1, 5)
@@ -206,8 +204,8 @@ class Quantiles(
             method.check()
             methods[axis.name] = method
         any_tree = any(method.method == "tree" for method in methods.values())
-        too_many_trees = any_tree and labels > MOST_LABELS_OF_TREES
-        if too_many_trees or labels * len(axes) * len(self.at) > MOST_ANSWERS:
+        too_many_trees = any_tree and labels > 2**10
+        if too_many_trees or labels * len(axes) * len(self.at) > 2**20:
             raise UsageError(
                 self.title,
                 "there would be too many numbers to answer",

@@ -116,7 +116,6 @@ class QuantilesPreview(Preview, frozen=True):
         return [*sentences, f"{of_label} {few}{subject} are marked as not known"]
 
     def _intervals(self, typically: float) -> str:
-        """Which other values an interval may end at."""
         away = math.ceil(2 * self.accuracy() + typically) + 1
         share = away * self.labels / self.rows if self.rows else 1
         of_rows = f" ({share:.1%} of them)" if share < 1 else ""
