@@ -104,7 +104,8 @@ class TruncatedLaplace(
         if self.bound <= 2**20:
             x = np.arange(1, self.bound + 1, dtype=float)
             mass = np.exp(-x / b)
-            return float(2 * (mass * x**power).sum() / (1 + 2 * mass.sum()))
+            one_side = (mass * x**power).sum()
+            return float(2 * one_side / (1 + 2 * mass.sum()))
         from scipy.special import gammainc
 
         u = (self.bound + 0.5) / b
@@ -117,7 +118,8 @@ class TruncatedLaplace(
         b = float(self.scale)
         beyond = math.exp(-(self.bound + 1) / b)
         whole = 1 + math.exp(-1 / b) - 2 * beyond
-        guess = math.ceil(-b * math.log(alpha * whole / 2 + beyond) - 1)
+        power = alpha * whole / 2 + beyond
+        guess = math.ceil(-b * math.log(power) - 1)
         # The logarithm of floats is a guess from below; the exact tail decides, upwards.
         k = min(max(0, guess), self.bound)
         while k < self.bound and self.tail(k) > alpha:
@@ -133,7 +135,8 @@ class TruncatedLaplace(
         b = float(self.scale)
         beyond = math.exp(-(self.bound + 1) / b)
         # The difference of two powers without cancellation.
-        power = math.exp(-(k + 1) / b) * -math.expm1(-(self.bound - k) / b)
+        missing = -math.expm1(-(self.bound - k) / b)
+        power = math.exp(-(k + 1) / b) * missing
         return 2 * power / (1 + math.exp(-1 / b) - 2 * beyond)
 
     def sum_half_width(self, effective: Array, alpha: float) -> Array:
@@ -143,7 +146,8 @@ class TruncatedLaplace(
         """
         of_laplace = self.without_bound.sum_half_width(effective, alpha)
         squares = np.asarray(effective, dtype=float)
-        of_bounded = self.bound * np.sqrt(2 * squares * math.log(2 / alpha))
+        need = math.log(2 / alpha)
+        of_bounded = self.bound * np.sqrt(2 * squares * need)
         return np.asarray(np.minimum(of_laplace, of_bounded))
 
     def transform(self, angles: Array) -> Array:
@@ -158,7 +162,8 @@ class TruncatedLaplace(
         missing = -math.expm1(-1 / b)
         ends = np.cos((self.bound + 1) * angles) - q * np.cos(self.bound * angles)
         above = missing * (1 + q) - 2 * beyond * ends
-        below = missing**2 + 4 * q * np.sin(angles / 2) ** 2
+        sines = np.sin(angles / 2) ** 2
+        below = missing**2 + 4 * q * sines
         return np.asarray(above / below * missing / (1 + q - 2 * beyond))
 
     def __str__(self) -> str:
@@ -216,9 +221,11 @@ def _of_least_bound(scale: Fraction, delta: Fraction, moves: Moves) -> Truncated
     rows, largest, sides = moves
     b = float(scale)
     # Floats give a guess, from the sum of all masses beyond; integers decide.
-    log_times = math.log(sides * rows / largest) - math.log1p(math.exp(-1 / b))
+    log_both = math.log1p(math.exp(-1 / b))
+    log_times = math.log(sides * rows / largest) - log_both
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
-    room = log_times + math.log(-math.expm1(-largest / b)) - log_delta
+    log_moved = math.log(-math.expm1(-largest / b))
+    room = log_times + log_moved - log_delta
     guess = largest + b * room
     if guess > MOST_BOUND:
         raise UsageError(

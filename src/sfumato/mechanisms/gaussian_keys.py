@@ -60,7 +60,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.basics import Array, least_whole, root
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, IntegerLaw
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, IntegerLaw, bell
 from sfumato.privacy import ApproxDP, Neighbours
 from sfumato.random import bits
 from sfumato.random.discrete import check_scale
@@ -142,7 +142,8 @@ class KeyNoise(IntegerLaw, frozen=True):
 
         def is_too_large(n: Array) -> Array:
             above = self.tail(seen + 1 - n)
-            return above >= (1 - alpha / 2) * self.tail(self.threshold - n)
+            shown = self.tail(self.threshold - n)
+            return above >= (1 - alpha / 2) * shown
 
         # A key that was shown has at least one row; from ``most`` on every n is too large.
         least = np.ones_like(seen)
@@ -256,7 +257,7 @@ class ThresholdGaussian(
 def _table(sigma_squared: Fraction) -> Array:
     """P(Z >= 0), P(Z >= 1), ..., for intervals and curves: nothing is drawn from them."""
     size = math.ceil(3 * TAIL * math.sqrt(sigma_squared)) + 3 * TAIL
-    mass = np.exp(-(np.arange(size, dtype=float) ** 2) / (2 * float(sigma_squared)))
+    mass = bell(size, float(sigma_squared))
     above = np.cumsum(mass[::-1])[::-1]
     table = np.append(above / (2 * above[0] - 1), 0.0)
     table.setflags(write=False)
@@ -363,7 +364,8 @@ def _delta(keys: int, epsilon: Fraction, sigma_squared: Fraction) -> float:
     squared = float(sigma_squared * keys)
     above, slack = _tail(first, squared)
     beyond, other_slack = _tail(first + keys, squared)
-    excess = above * (1 + slack) - math.exp(epsilon) * beyond * (1 - other_slack)
+    least_beyond = math.exp(epsilon) * beyond * (1 - other_slack)
+    excess = above * (1 + slack) - least_beyond
     return max(excess, 0.0) * (1 + SLACK)
 
 
@@ -379,9 +381,11 @@ def _tail(least: int, squared: float) -> tuple[float, float]:
         # Farther out the rule for the midpoint bounds the tail from above only.
         slack = 10 / squared if least <= 10 * sigma else 1.0
         return float(ndtr(-(least - 0.5) / sigma)), slack
-    x = np.arange(least, least + math.ceil(TAIL * sigma) + TAIL, dtype=float)
+    number = math.ceil(TAIL * sigma) + TAIL
+    x = np.arange(least, least + number, dtype=float)
     terms = np.exp(-(x**2) / (2 * squared))
-    return float(terms.sum() / (sigma * math.sqrt(2 * math.pi))), SLACK
+    whole = sigma * math.sqrt(2 * math.pi)
+    return float(terms.sum() / whole), SLACK
 
 
 def _least_variance(cost: ApproxDP, most: int) -> float:

@@ -161,8 +161,9 @@ class JointTotalLaw:
             selection = joint_selection(self._ranks, self._size, False, self.log_probabilities)
             return bits.choose(selection)
         weights = [chain.final_weights(self._best) for chain in self._chains]
-        even_mass = math.exp(math.log(self._number) - float(self._clamp))
-        masses = np.array([even_mass, *(choices.sum() for choices in weights)])
+        log_even = math.log(self._number) - float(self._clamp)
+        of_chains = [choices.sum() for choices in weights]
+        masses = np.array([math.exp(log_even), *of_chains])
         while True:
             # Each pair is kept from one of the two sources only, as in ``JointLaw.draw``.
             which = index_by_weight(masses, bits) - 1
@@ -172,7 +173,8 @@ class JointTotalLaw:
             else:
                 chain = self._given[integer_below(len(self._given), bits)]
                 edges = chain.even(bits)
-            above = (self._best - chain.utility(edges)) * self._rate <= self._clamp
+            worse = self._best - chain.utility(edges)
+            above = worse * self._rate <= self._clamp
             if above == (which >= 0):
                 return edges
 
@@ -183,9 +185,10 @@ class JointTotalLaw:
         """
         whole = sum(float(chain.final_weights(self._best).sum()) for chain in self._chains)
         masses = np.zeros(len(edges))
+        clamp = float(self._clamp)
         for chain in self._given:
-            worse = (self._best - chain.score(edges)) * float(self._rate)
-            masses += np.exp(-np.minimum(worse, float(self._clamp)))
+            worse = self._best - chain.score(edges)
+            masses += np.exp(-np.minimum(worse * float(self._rate), clamp))
         return np.log(masses) - math.log(whole)
 
 

@@ -102,7 +102,8 @@ def running(terms: Terms, rate: float, span: float) -> Terms:
         reference = int(peaks[stop - 1])
         block = weights[start:stop] * exp_of(rate, exponents[start:stop] - reference)
         # The sum of all blocks before comes over at this block's reference.
-        block[0] += carry * float(np.exp(rate * float(carry_exponent - reference)))
+        lowered = rate * float(carry_exponent - reference)
+        block[0] += carry * float(np.exp(lowered))
         np.cumsum(block, out=block)
         carry = float(block[-1])
         carry_exponent = reference
@@ -147,13 +148,13 @@ def windows(
         last = int(np.searchsorted(starts, checkpoint, side="left"))
         low = int(starts[first])
         high = int(stops[last - 1])
-        up_to = Terms(terms.exponents[low:checkpoint][::-1], terms.weights[low:checkpoint][::-1])
+        up_to = _take(terms, np.arange(low, checkpoint)[::-1])
         suffixes = running(up_to, rate, span)
         which = np.arange(first, last)
         parts.append((which, _take(suffixes, checkpoint - 1 - starts[first:last])))
         beyond = first + int(np.searchsorted(stops[first:last], checkpoint, side="right"))
         if beyond < last:
-            after = Terms(terms.exponents[checkpoint:high], terms.weights[checkpoint:high])
+            after = _take(terms, slice(checkpoint, high))
             prefixes = running(after, rate, span)
             which = np.arange(beyond, last)
             parts.append((which, _take(prefixes, stops[beyond:last] - checkpoint - 1)))
@@ -161,7 +162,7 @@ def windows(
     return parts
 
 
-def _take(terms: Terms, index: Array) -> Terms:
+def _take(terms: Terms, index: Array | slice) -> Terms:
     return Terms(terms.exponents[index], terms.weights[index])
 
 
@@ -385,17 +386,18 @@ class JointLaw:
         where they are distinct.
         """
         first = self._ranks.first
+        below = self._ranks.below
+        whole = self._whole
         edges: list[int] = []
         for j, q in enumerate(self._at):
             # The group whose scaled rank is nearest to the target, the upper one of two.
             target = q * self._expected
-            below = self._ranks.below
-            above = min(int(np.searchsorted(below, -(-target // self._whole))), len(below) - 1)
+            at_or_above = int(np.searchsorted(below, -(-target // whole)))
+            above = min(at_or_above, len(below) - 1)
             left = max(above - 1, 0)
-            left_distance = abs(int(below[left]) * self._whole - target)
-            above_distance = abs(int(below[above]) * self._whole - target)
-            nearest_group = left if left_distance < above_distance else above
-            nearest = int(first[nearest_group])
+            left_distance = abs(int(below[left]) * whole - target)
+            above_distance = abs(int(below[above]) * whole - target)
+            nearest = int(first[left if left_distance < above_distance else above])
             lowest = edges[-1] + self._distinct if edges else int(first[0])
             # Distinct edges leave room for those that follow.
             following = len(self._at) - 1 - j if self._distinct else 0
@@ -422,7 +424,8 @@ class JointLaw:
         window in it.
         """
         size = before.stop - before.start
-        lower = np.clip(np.arange(start, start + len(offsets)) - before.start, 0, size)
+        groups = np.arange(start, start + len(offsets))
+        lower = np.clip(groups - before.start, 0, size)
         prefix = np.searchsorted(before.offsets, offsets, side="right")
         # With no rows at all every d is 0, and the prefix would hold groups that are not lower.
         prefix = np.minimum(prefix, lower)
@@ -472,8 +475,9 @@ class JointLaw:
     def _ways(self, widths: Array, count: int) -> Array:
         """In how many ways ``count`` quantiles can lie in a group: float64 ndarray."""
         ways = np.ones(len(widths))
+        step = -1 if self._distinct else 1
         for i in range(count):
-            ways *= (widths - i if self._distinct else widths + i) / (i + 1)
+            ways *= (widths + step * i) / (i + 1)
         # More distinct edges than there are: the product may pass 0 and turn negative.
         return np.maximum(ways, 0.0)
 
@@ -487,8 +491,8 @@ class JointLaw:
             )
             return bits.choose(selection)
         weights = self.final_weights(self.best)
-        even_mass = math.exp(math.log(self._number) - float(self._clamp))
-        masses = np.array([even_mass, weights.sum()])
+        log_even = math.log(self._number) - float(self._clamp)
+        masses = np.array([math.exp(log_even), weights.sum()])
         while True:
             # Each tuple is kept from one of the two sources only, so its weight is what that source
             # gives it.
@@ -504,13 +508,14 @@ class JointLaw:
 
     def final_weights(self, best: int) -> Array:
         """Weigh the groups where the last quantile may lie, relative to exp(a best)."""
-        return self._finals.weights * exp_of(self._rate, self._finals.exponents - best)
+        finals = self._finals
+        return finals.weights * exp_of(self._rate, finals.exponents - best)
 
     def even(self, bits: Bits) -> Array:
         """A tuple of allowed edges, every one equally likely."""
         pick = subset if self._distinct else multiset
-        chosen = np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64)
-        return chosen + int(self._ranks.first[0])
+        places = pick(self._ranks.edges, len(self._at), bits)
+        return np.array(places, dtype=np.int64) + int(self._ranks.first[0])
 
     def follow(self, last: int, bits: Bits) -> Array:
         """Go back from the last quantile's index in its window: where the run in its group began,
@@ -542,7 +547,8 @@ class JointLaw:
             if not stage.start <= group < stage.stop:
                 break
             index = group - stage.start
-            weight = float(stage.entered.weights[index] * self._ways(width, j - i + 1)[0])
+            ways = self._ways(width, j - i + 1)[0]
+            weight = float(stage.entered.weights[index] * ways)
             if weight:
                 stay = (self._at[j] - self._at[i]) * self._expected
                 starts.append(i)
@@ -559,10 +565,12 @@ class JointLaw:
         stage = self._stages[i]
         before = self._stages[i - 1]
         size = min(group, before.stop) - before.start
-        here = int(stage.offsets[group - stage.start])
-        exponents = before.ended.exponents[:size] - np.abs(here - before.offsets[:size])
-        differences = exponents - int(stage.entered.exponents[group - stage.start])
-        masses = before.ended.weights[:size] * exp_of(self._rate, differences)
+        ended = before.ended
+        within = group - stage.start
+        moved = np.abs(int(stage.offsets[within]) - before.offsets[:size])
+        exponents = ended.exponents[:size] - moved
+        differences = exponents - int(stage.entered.exponents[within])
+        masses = ended.weights[:size] * exp_of(self._rate, differences)
         return index_by_weight(masses, bits)
 
     # --- for audits -----------------------------------------------------------------------------

@@ -183,13 +183,15 @@ class DiscreteLaplace(IntegerLaw, frozen=True, tag="discrete-laplace", forbid_un
     def log_tail(self, k: float) -> float:
         """ln P(|Z| > k) for an integer k >= 0: 2 q^(k+1) / (1 + q)."""
         b = float(self.scale)
-        return math.log(2) - (k + 1) / b - math.log1p(math.exp(-1 / b))
+        log_both = math.log1p(math.exp(-1 / b))
+        return math.log(2) - (k + 1) / b - log_both
 
     def half_width(self, alpha: float) -> int:
         """The smallest integer k with P(|Z| > k) <= alpha."""
         b = float(self.scale)
         # log_tail(k) = ln alpha, solved for k; then rounding is made good by steps of one.
-        log_ratio = math.log(2) - math.log1p(math.exp(-1 / b)) - math.log(alpha)
+        log_both = math.log1p(math.exp(-1 / b))
+        log_ratio = math.log(2) - log_both - math.log(alpha)
         k = max(0, math.ceil(b * log_ratio - 1))
         while self.log_tail(k) > math.log(alpha):
             k += 1
@@ -217,9 +219,11 @@ class DiscreteLaplace(IntegerLaw, frozen=True, tag="discrete-laplace", forbid_un
         if v == 0:
             return np.zeros_like(m)
         # s is v (cosh t - 1), below 1; and cosh t - 1 is 2 sinh(t / 2)^2, without cancellation.
-        s = np.concatenate([np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])
+        near_one = 1 - np.geomspace(0.5, 1e-9, 160)
+        s = np.concatenate([np.geomspace(1e-9, 0.5, 160), near_one])
         t = 2 * np.arcsinh(np.sqrt(s / v / 2))
-        return least_over_grid(m, -np.log1p(-s), t, math.log(2 / alpha))
+        need = math.log(2 / alpha)
+        return least_over_grid(m, -np.log1p(-s), t, need)
 
     def __str__(self) -> str:
         return f"discrete Laplace noise of scale {decimal(self.scale)}"
@@ -253,9 +257,9 @@ class DiscreteGaussian(
         """The variance: sigma^2 but for tiny sigma, where the lattice shows."""
         if self.sigma > 5:
             return float(self.sigma_squared)
-        x = np.arange(0, 64)
-        mass = np.exp(-(x**2) / (2 * float(self.sigma_squared)))
-        return float(2 * (mass * x**2).sum() / (2 * mass.sum() - 1))
+        mass = bell(64, float(self.sigma_squared))
+        second = 2 * (mass * np.arange(64) ** 2).sum()
+        return float(second / (2 * mass.sum() - 1))
 
     @property
     def effective_epsilon(self) -> float:
@@ -271,11 +275,13 @@ class DiscreteGaussian(
 
             return math.ceil(-self.sigma * float(ndtri(alpha / 2))) + 1
         # Ten sigma beyond the normal quantile: what lies farther is below any alpha's rounding.
-        size = math.ceil(self.sigma * (math.sqrt(-2 * math.log(alpha)) + 10)) + 2
-        mass = np.exp(-(np.arange(size, dtype=float) ** 2) / (2 * float(self.sigma_squared)))
+        reach = math.sqrt(-2 * math.log(alpha)) + 10
+        size = math.ceil(self.sigma * reach) + 2
+        mass = bell(size, float(self.sigma_squared))
         # Sums from k on, the smallest terms first.
         above = np.cumsum(mass[::-1])[::-1]
-        tail = 2 * np.append(above[1:], 0) / (2 * above[0] - 1)
+        whole = 2 * above[0] - 1
+        tail = 2 * np.append(above[1:], 0) / whole
         return int(np.argmax(tail <= alpha))
 
     def sum_half_width(self, effective: Array, alpha: float) -> Array:
@@ -283,13 +289,19 @@ class DiscreteGaussian(
         sigma-subgaussian (CKS 2020, Prop. 21).
         """
         m = np.asarray(effective, dtype=float)
-        return np.sqrt(2 * m * float(self.sigma_squared) * math.log(2 / alpha))
+        squares = 2 * m * float(self.sigma_squared)
+        return np.sqrt(squares * math.log(2 / alpha))
 
     def __str__(self) -> str:
         return f"discrete Gaussian noise of sigma {self.sigma:.6g}"
 
 
 Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
+
+
+def bell(size: int, sigma_squared: float) -> Array:
+    """Return exp(-x^2 / (2 sigma^2)) for x = 0, 1, .., size - 1: float64 ndarray."""
+    return np.exp(-(np.arange(size, dtype=float) ** 2) / (2 * sigma_squared))
 
 
 def least_over_grid(m: Array, cumulant: Array, t: Array, need: float) -> Array:
@@ -414,7 +426,8 @@ def log_eta(sigma_squared: float, siblings: Sequence[int], cells: int, of_axis: 
     of_axis : int
         How many of them there are along this axis.
     """
-    decays = [2 * math.pi**2 * sigma_squared / group for group in siblings]
+    exponent = 2 * math.pi**2 * sigma_squared
+    decays = [exponent / group for group in siblings]
     return cells / of_axis * math.fsum(map(log_theta, decays))
 
 

@@ -65,7 +65,13 @@ import numpy as np
 
 from sfumato.basics import Array, least_whole
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, least_over_grid
+from sfumato.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Law,
+    bell,
+    least_over_grid,
+)
 
 # --- noise of several scales ----------------------------------------------------------------------
 
@@ -120,7 +126,8 @@ def half_widths(variances: Array, parts: Sequence[WeightedLaw], alpha: float) ->
         return np.sqrt(2 * variances * need)
     # Every psi is finite below this t.
     last = min(_end(v) / coefficient for v, coefficient in laplace)
-    t = last * np.concatenate([np.geomspace(1e-5, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])
+    near_last = 1 - np.geomspace(0.5, 1e-9, 160)
+    t = last * np.concatenate([np.geomspace(1e-5, 0.5, 160), near_last])
     has_gaussian = any(isinstance(law, DiscreteGaussian) for law, _ in parts)
     psi = t**2 / 2 if has_gaussian else np.zeros_like(t)
     for variance, coefficient in laplace:
@@ -165,8 +172,10 @@ def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int
     if error > alpha:
         return bound
     # Tails are added up from the far end, so that they lose no digits to the mass in the middle.
-    beyond = 2 * np.append(np.cumsum(masses[:0:-1])[::-1], 0)
-    least = int(np.argmax(beyond + error <= alpha * (masses[0] + beyond[0])))
+    from_far = np.cumsum(masses[:0:-1])
+    beyond = 2 * np.append(from_far[::-1], 0)
+    is_rare = beyond + error <= alpha * (masses[0] + beyond[0])
+    least = int(np.argmax(is_rare))
     return min(least, bound)
 
 
@@ -185,8 +194,10 @@ def _bound_of_sum(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> float:
 
 def _masses(parts: Sequence[tuple[CountLaw, int]], length: int) -> Array:
     """Return the law of a sum on a circle of ``length`` points, at 0, 1, .., length / 2 - 1."""
-    angles = 2 * np.pi * np.arange(length // 2 + 1) / length
-    transform = np.exp(sum(number * _log_transform(law, angles) for law, number in parts))
+    points = np.arange(length // 2 + 1)
+    angles = 2 * np.pi * points / length
+    log_transform = sum(number * _log_transform(law, angles) for law, number in parts)
+    transform = np.exp(log_transform)
     for law, number in parts:
         if isinstance(law, TruncatedLaplace) and number % 2:
             transform *= np.sign(law.transform(angles))
@@ -241,9 +252,9 @@ class Weighted(msgspec.Struct, frozen=True):
         """What the draws of each weight add to the variance: float64 ndarray of shape (sums, k)."""
         return np.asarray(self.numbers * self.weights**2 * spread(self.law))
 
-    def rows(self, start: int, stop: int) -> Weighted:
+    def rows(self, which: slice | Array) -> Weighted:
         """The draws of some of the sums."""
-        return Weighted(self.law, self.weights[start:stop], self.numbers[start:stop])
+        return Weighted(self.law, self.weights[which], self.numbers[which])
 
     def times(self, factor: Array) -> Weighted:
         """The same draws with all weights of a sum multiplied."""
@@ -345,17 +356,17 @@ def weighted_half_widths(
         if len(distinct[0].weights) <= 1200:
             half_widths = np.minimum(half_widths, _by_inversions(distinct, alpha, of_many)[back])
     most = np.sum([part.farthest for part in parts], axis=0)
-    return np.where(largest > 0, np.minimum(largest * half_widths, most), 0)
+    half_widths = np.minimum(largest * half_widths, most)
+    return np.where(largest > 0, half_widths, 0)
 
 
 def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
     """The sums that differ beyond rounding, and which of them each sum is."""
     columns = [np.hstack([np.rint(part.weights * 2.0**34), part.numbers]) for part in parts]
     _, first, back = np.unique(np.hstack(columns), axis=0, return_index=True, return_inverse=True)
-    chosen = [Weighted(part.law, part.weights[first], part.numbers[first]) for part in parts]
     # Of sums that are equal but for rounding, the one that is computed has the larger weights.
     slack = np.full(len(first), 1 + 2.0**-32)
-    return [part.times(slack) for part in chosen], back.reshape(-1)
+    return [part.rows(first).times(slack) for part in parts], back.reshape(-1)
 
 
 def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
@@ -365,7 +376,7 @@ def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
     # So many sums have 2^20 coefficients in memory at a time.
     step = max(1, 2**20 // frequencies)
     blocks = [
-        _by_inversion([part.rows(start, start + step) for part in parts], alpha, frequencies)
+        _by_inversion([part.rows(slice(start, start + step)) for part in parts], alpha, frequencies)
         for start in range(0, sums, step)
     ]
     return np.concatenate(blocks) if blocks else np.zeros(0)
@@ -420,7 +431,8 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     reach = share * length
     masses = _central_masses(large, length, order, share, frequencies)
     # A sum of so many sines in doubles is off by less than 1e-12.
-    is_enough = masses >= 1 - alpha * (1 - 4 * SHARE) + 1e-12
+    least = 1 - alpha * (1 - 4 * SHARE)
+    is_enough = masses >= least + 1e-12
     ends = np.argmax(is_enough, axis=1) * length / points
     half_widths = ends + reach + _chernoff(small, SHARE * alpha)
     # Where no point is enough, or only one beyond what Chernoff's bound says, infinity leaves the
@@ -434,7 +446,8 @@ def _central_masses(
 ) -> Array:
     """The mass of [-x, x] of smoothed sums on circles of length L, at x = 0, L / points, ..."""
     points = STEPS * frequencies
-    angles = 2 * np.pi * np.arange(1, frequencies + 1) / length[:, None]
+    numbers = np.arange(1, frequencies + 1)
+    angles = 2 * np.pi * numbers / length[:, None]
     logs = np.zeros_like(angles)
     for part in parts:
         part.add_log_transform(angles, logs)
@@ -446,7 +459,8 @@ def _central_masses(
     reach = share * length
     of_angles *= np.sinc(angles * reach[:, None] / order / np.pi) ** order
     sines = -np.fft.rfft(coefficients, axis=1).imag
-    return np.asarray(2 * np.arange(points // 2 + 1) / points + sines)
+    x = np.arange(points // 2 + 1)
+    return np.asarray(2 * x / points + sines)
 
 
 def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
@@ -455,7 +469,8 @@ def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
     order = np.argsort(variances, axis=1, kind="stable")
     ascending = np.take_along_axis(variances, order, axis=1)
     # A millionth of the variance is left to Chernoff's bound.
-    few = np.cumsum(ascending, axis=1) <= 1e-6 * variances.sum(axis=1, keepdims=True)
+    faint = 1e-6 * variances.sum(axis=1, keepdims=True)
+    few = np.cumsum(ascending, axis=1) <= faint
     is_small = np.empty_like(few)
     np.put_along_axis(is_small, order, few, axis=1)
     ends = np.cumsum([part.weights.shape[1] for part in parts])[:-1]
@@ -476,19 +491,22 @@ def _log_transform(law: CountLaw, angles: Array) -> Array:
     if isinstance(law, TruncatedLaplace):
         return np.log(np.maximum(np.abs(law.transform(angles)), 1e-300))
     if isinstance(law, DiscreteLaplace):
-        return -np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2)
+        sines = np.sin(angles / 2) ** 2
+        return -np.log1p(law.variance * 2 * sines)
     squared = float(law.sigma_squared)
     if squared < 1:
-        mass = np.exp(-(np.arange(1, 13) ** 2) / (2 * squared))
+        mass = bell(13, squared)[1:]
         sums = np.ones_like(angles)
-        for x in range(1, 13):
-            sums += 2 * mass[x - 1] * np.cos(x * angles)
-        return np.asarray(np.log(np.maximum(sums / (1 + 2 * mass.sum()), 1e-300)))
+        for x, mass_of_x in enumerate(mass, 1):
+            sums += 2 * mass_of_x * np.cos(x * angles)
+        shares = sums / (1 + 2 * mass.sum())
+        return np.asarray(np.log(np.maximum(shares, 1e-300)))
     # By Poisson's formula it is a sum of normal curves around the multiples of 2 pi. Those beyond
     # the two next ones are below 1e-60.
-    nearest = np.abs(angles - 2 * np.pi * np.rint(angles / (2 * np.pi)))
-    exponents = [-squared * (nearest + shift) ** 2 / 2 for shift in (0, -2 * np.pi, 2 * np.pi)]
-    whole = 1 + 2 * math.exp(-squared * (2 * np.pi) ** 2 / 2)
+    turn = 2 * np.pi
+    nearest = np.abs(angles - turn * np.rint(angles / turn))
+    exponents = [-squared * (nearest + shift) ** 2 / 2 for shift in (0, -turn, turn)]
+    whole = 1 + 2 * math.exp(-squared * turn**2 / 2)
     return np.asarray(np.logaddexp.reduce(exponents, axis=0) - math.log(whole))
 
 
@@ -585,7 +603,8 @@ def coupling_slack(law: Law) -> float | None:
     if isinstance(law, DiscreteLaplace):
         scale = float(law.scale)
         # 1 - c of the coupling above, written so that a large scale loses no digits.
-        return 1 - scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
+        log_both = math.log1p(math.exp(-1 / scale))
+        return 1 - scale * (math.log(2) - log_both)
     return None if law.sigma_squared < 1 else GAUSSIAN_SLACK
 
 
@@ -632,7 +651,8 @@ def gaussian_half_widths(
         return law.sum_half_width(squares, alpha)
     from scipy.special import ndtri
 
-    return -float(ndtri(alpha / 2)) * law.sigma * np.sqrt(squares) + slack * sizes
+    normal = -float(ndtri(alpha / 2)) * law.sigma
+    return normal * np.sqrt(squares) + slack * sizes
 
 
 PERIOD = 20.0  # standard deviations after which the sum of sines repeats itself
@@ -682,7 +702,8 @@ def tails(law: Law, weights: Array, at: Array) -> Array:
 def _laplace(law: DiscreteLaplace, sizes: Array, norms: Array, at: Array) -> Array:
     scale = float(law.scale)
     deviations = math.sqrt(2) * scale * norms
-    standard = (at - coupling_slack(law) * sizes.sum(axis=1)) / deviations
+    slack = coupling_slack(law) * sizes.sum(axis=1)
+    standard = (at - slack) / deviations
     shares = (scale * sizes / deviations[:, None]) ** 2
     bounds = np.ones(len(sizes))
     for start in range(0, len(sizes), SUMS_AT_ONCE):

@@ -121,7 +121,8 @@ class Ranks:
         np.clip(ends, lower, upper, out=ends)
         # Groups that lie outside the allowed range have no edges left.
         full = ends[1:] > ends[:-1]
-        return cls(below[full], np.append(ends[:-1][full], upper), int(below[-1]))
+        first = np.append(ends[:-1][full], upper)
+        return cls(below[full], first, int(below[-1]))
 
     @classmethod
     def of_counts(cls, counts: Array, lower: int = 0, upper: int | None = None) -> Ranks:
@@ -306,7 +307,8 @@ class RankLaw:
             radius = least + ((CLAMP << SHIFT) - 1) // rate
             self._start = int(np.searchsorted(below, -((radius - target) // whole)))
             self._stop = int(np.searchsorted(below, (target + radius) // whole, side="right"))
-        self._levels = (np.abs(below[self._start : self._stop] * whole - target) - least) * rate
+        distances = np.abs(below[self._start : self._stop] * whole - target)
+        self._levels = (distances - least) * rate
 
     def draw(self, bits: Bits) -> int:
         """Choose an edge by the exponential mechanism."""
@@ -317,7 +319,8 @@ class RankLaw:
         buckets = self._levels >> SHIFT
         # Sums of integers below 2^53, so the floats of ``bincount`` are exact.
         sizes = [int(size) for size in np.bincount(buckets, weights=widths)]
-        far = self._ranks.edges - int(first[self._stop] - first[self._start])
+        near = int(first[self._stop] - first[self._start])
+        far = self._ranks.edges - near
         if far:
             sizes += [0] * (CLAMP - len(sizes)) + [far]
         while True:
@@ -360,7 +363,8 @@ class RankLaw:
         levels = np.repeat(self._every_level(), self._ranks.widths)
         # The best edge has level 0 and always shows heads, so there is one to choose.
         heads = np.flatnonzero(surviving(levels, SHIFT, bits))
-        return int(self._ranks.first[0]) + int(heads[integer_below(len(heads), bits)])
+        head = heads[integer_below(len(heads), bits)]
+        return int(self._ranks.first[0]) + int(head)
 
     def _scripted(self, log_probabilities: Callable[[], Array], script: Script) -> int:
         """The edge that a script chooses, in place of a draw by these probabilities."""
@@ -378,12 +382,12 @@ class RankLaw:
 
         For audits, as is ``log_probabilities``: they hold true counts.
         """
-        weights = np.exp(self._every_level() / -(2.0**SHIFT)) * self._ranks.widths
+        weights = np.exp(self._log_weights()) * self._ranks.widths
         return float(np.log(weights.sum()))
 
     def log_probabilities(self) -> Array:
         """ln P of every allowed edge under ``draw``, in order: float64 ndarray."""
-        return np.repeat(self._every_level() / -(2.0**SHIFT) - self.log_total, self._ranks.widths)
+        return np.repeat(self._log_weights() - self.log_total, self._ranks.widths)
 
     def flip_log_probabilities(self) -> Array:
         """ln P of every allowed edge under ``flip``: the integral over t in [0, 1] of p_o times the
@@ -391,11 +395,14 @@ class RankLaw:
 
         For a few edges: the quadrature is exact for the polynomial that it is.
         """
-        p = np.exp(np.repeat(self._every_level() / -(2.0**SHIFT), self._ranks.widths))
+        p = np.exp(np.repeat(self._log_weights(), self._ranks.widths))
         nodes, weights = _quadrature(len(p) // 2 + 1)
         missed = 1 - np.outer((nodes + 1) / 2, p)
         others = np.stack([np.delete(missed, i, axis=1).prod(axis=1) for i in range(len(p))])
         return np.asarray(np.log(p * (others @ weights) / 2))
+
+    def _log_weights(self) -> Array:
+        return self._every_level() / -(2.0**SHIFT)
 
     def _every_level(self) -> Array:
         """The level of every group: the clamp outside the window."""

@@ -164,7 +164,8 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
         at_zero = 1 / (1 + math.exp(-1 / b))
         # Each branch is clipped to its own side, where its exponent cannot overflow.
         above = np.exp(-np.maximum(x, 0) / b) * at_zero
-        below = 1 - np.exp(-(1 - np.minimum(x, 0)) / b) * at_zero
+        steps_below = 1 - np.minimum(x, 0)
+        below = 1 - np.exp(-steps_below / b) * at_zero
         return np.where(x > 0, above, below)
 
     def __str__(self) -> str:
@@ -210,7 +211,8 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
             _, delta = _one_side(cost, unit)
             scale = 2 * unit.rows_per_person / cost.epsilon
             # A trifle is added, so that the rounding of floats never lowers the source's threshold.
-            above = float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12)
+            log_share = math.log(2) - math.log(cost.delta)
+            above = float(scale) * log_share * (1 + 1e-12)
             tau = max(1 + math.ceil(above), _tau(scale, unit.rows_per_person, delta))
             return ThresholdLaplace(scale, tau)
 
@@ -327,7 +329,8 @@ def _tau(scale: Fraction, r: int, delta: Fraction) -> int:
     # Floats give a guess, from either of the two terms; integers decide.
     b = float(scale)
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
-    room = -math.log1p(math.exp(-1 / b)) - log_delta
+    log_both = math.log1p(math.exp(-1 / b))
+    room = -log_both - log_delta
     together = r + math.ceil(b * room)
     apart = 1 + math.ceil(b * (room + math.log(r)))
     tau = max(1, together - 1, apart - 1)
