@@ -194,7 +194,8 @@ class NoisyCells:
         # Cells whose counts exceed all noise stay. Laplace noise exceeds t standard deviations,
         # upwards, with probability e^(-t sqrt 2) / 2 or little more; the union bound adds this up
         # over the cells. A cell without rows stays in a hundredth of all partitions at most.
-        most = math.log(max(len(self.counts), 1) / (2 * 0.01)) / math.sqrt(2)
+        cells = max(len(self.counts), 1)
+        most = math.log(cells / (2 * 0.01)) / math.sqrt(2)
         is_seen = self.counts > most * np.sqrt(self.variances)
         kept = np.arange(len(self.counts))
         for _ in range(60):
@@ -246,7 +247,8 @@ def root_mean_square(
     cells = None if partition is None else Cells.of(space, partition)
     if steps:
         last = steps[-1]
-        noise = last.standard_error(space.d) ** 2 * _tails((last.sum_law, last.count_law))
+        variances = last.standard_error(space.d) ** 2
+        noise = variances * _tails((last.sum_law, last.count_law))
         # Half of the range of values in a cell of the lattice, in whole numbers.
         extremes = [axis.extremes() for axis in space.axes]
         widest = [float((high - low).max()) for low, high in extremes]
@@ -325,7 +327,8 @@ class Cells:
         steps = np.array([math.pow(ratio, -i) for i in range(1, d + 1)])
         spread_out = np.asarray(2 * ((0.5 + np.arange(per_cell)[:, None] * steps) % 1) - 1)
         where = self.middles[:, None] + self.room[:, None] * spread_out
-        return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), per_cell)
+        points = np.rint(where).astype(np.int64)
+        return points.reshape(-1, d), np.repeat(np.arange(cells), per_cell)
 
     def covered(self, centres: Array, at: int) -> tuple[Array, Array]:
         """Which cells hold only rows nearest to one centre, and which may hold any of them.
@@ -349,7 +352,8 @@ class Cells:
             inside &= farther + room < 0
             touched &= farther - room <= 0
         # Of centres at one place the first has all rows.
-        is_first = not (centres[:at] == centres[at]).all(axis=1).any()
+        is_same = (centres[:at] == centres[at]).all(axis=1)
+        is_first = not is_same.any()
         return inside & is_first, touched & is_first
 
     def shares(self, centres: Array) -> Array:
@@ -368,7 +372,8 @@ class Cells:
     def cut(self, centres: Array) -> Array:
         """The squared distance of centres from the means by counts not cut at 0: (k, d)."""
         groups, _ = self._grouped(centres)
-        rows = np.maximum(np.bincount(groups, self.counts, len(centres)), 1)[:, None]
+        counts = np.bincount(groups, self.counts, len(centres))
+        rows = np.maximum(counts, 1)[:, None]
         away = (self._whole - centres[groups]) * self.counts[:, None]
         return (_sums(groups, away, len(centres)) / rows) ** 2
 
@@ -385,7 +390,8 @@ class Cells:
     def _grouped(self, centres: Array) -> tuple[Array, Array]:
         """The centre that each cell belongs to, and the rows of each centre: (cells,), (k, 1)."""
         groups = nearest(self._whole, centres)
-        return groups, np.maximum(np.bincount(groups, self.weights, len(centres)), 1)[:, None]
+        rows = np.bincount(groups, self.weights, len(centres))
+        return groups, np.maximum(rows, 1)[:, None]
 
     def region(self, centres: Array, steps: tuple[Step, ...]) -> Array:
         """The squared distance of the mean of the region from the mean that was paid for: (k, d).
@@ -417,7 +423,8 @@ class Cells:
         per_row = pulls / np.tile(n_points[cell], 2)[:, None]
         met, key = np.unique(keys, return_inverse=True)
         derivative = _sums(key, per_row, len(met))
-        variance = _sums(met % k, derivative**2 * self.variances[met // k][:, None], k)
+        variances = derivative**2 * self.variances[met // k][:, None]
+        variance = _sums(met % k, variances, k)
         return offset**2 + variance
 
 
@@ -429,7 +436,8 @@ def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, 
     means, pulls : float64 ndarrays of shapes (k, d) and (n, d)
     """
     rows = np.maximum(np.bincount(groups, weights, k), 1)
-    means = _sums(groups, points * weights[:, None], k) / rows[:, None]
+    sums = _sums(groups, points * weights[:, None], k)
+    means = sums / rows[:, None]
     return means, (points - means[groups]) / rows[groups][:, None]
 
 

@@ -119,12 +119,14 @@ class Space:
         """Scale edges of cells to [-1, 1]^d, clamped: float64 ndarray like ``edges``."""
         low, high = self._ends
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip((edges - low) / (high - low) * 2 - 1, -1, 1))
+            scaled = (edges - low) / (high - low) * 2 - 1
+            return np.asarray(np.clip(scaled, -1, 1))
 
     def unscale(self, whole: Array) -> Array:
         """Scale whole numbers back to the axes' own units: float64 ndarray like ``whole``."""
         low, high = self._ends
-        return np.asarray(low - self.shift + (whole / HALF + 1) / 2 * (high - low))
+        shares = (whole / HALF + 1) / 2
+        return np.asarray(low - self.shift + shares * (high - low))
 
     @cached_property
     def widths(self) -> Array:
@@ -153,7 +155,8 @@ class Space:
 def _middles(cells: int) -> Array:
     """Where the cells of an axis stand: int64 ndarray of shape (cells,), symmetric about 0."""
     odd = 2 * np.arange(cells, dtype=np.int64) + 1 - cells
-    return np.asarray(np.sign(odd) * (np.abs(odd) * HALF // cells))
+    sizes = np.abs(odd) * HALF // cells
+    return np.asarray(np.sign(odd) * sizes)
 
 
 def nearest(rows: Array, centres: Array) -> Array:
@@ -226,7 +229,8 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         is_seen = self.counts > 2.0 * math.sqrt(self.count_law.variance)
         # A noisy count may be 0 or negative. Such a group keeps its centre, whatever is divided
         # here.
-        offsets = self.sums.reshape(shape) / np.maximum(self.counts, 1)[:, None]
+        rows = np.maximum(self.counts, 1)[:, None]
+        offsets = self.sums.reshape(shape) / rows
         means = self.origins.reshape(shape) + np.rint(offsets).astype(np.int64)
         centres = np.where(is_seen[:, None], means, self.centres.reshape(shape))
         return np.clip(centres, -extent, extent)
@@ -238,7 +242,8 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         """
         n = np.maximum(self.counts, 1)[:, None]
         mean = self.sums.reshape(len(n), d) / n
-        return np.sqrt(self.sum_law.variance + mean**2 * self.count_law.variance) / n
+        variances = self.sum_law.variance + mean**2 * self.count_law.variance
+        return np.sqrt(variances) / n
 
 
 def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tuple[Law, Law]:
@@ -249,7 +254,8 @@ def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tup
     typical = 4 * d * TYPICAL_MEAN**2
     match cost:
         case PureDP():
-            sums, counts = share(cost, [Fraction(d), Fraction(typical ** (1 / 3))])
+            of_counts = Fraction(typical ** (1 / 3))
+            sums, counts = share(cost, [Fraction(d), of_counts])
             # Parts of a cost have its type: the test is there for type checkers.
             if isinstance(sums, PureDP):
                 sum_law = DiscreteLaplace(unit.sums_l1(clip_radius) / sums.epsilon)
@@ -258,7 +264,8 @@ def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tup
             both = unit.counts_l2_squared / rho
             return DiscreteGaussian(both * clip_radius**2), DiscreteGaussian(both)
         case ZCDP():
-            sums, counts = share(cost, [Fraction(d), Fraction(math.sqrt(typical))])
+            of_counts = Fraction(math.sqrt(typical))
+            sums, counts = share(cost, [Fraction(d), of_counts])
             if isinstance(sums, ZCDP):
                 squared = unit.sums_l2_squared(clip_radius) / (2 * sums.rho)
                 return DiscreteGaussian(squared), count_law(counts, unit)
@@ -352,7 +359,8 @@ def clip(differences: Array, radius: int, euclidean: bool) -> Array:
             sign = np.sign(column[is_far])
             size = np.abs(column[is_far])
             # Rounded towards 0, so that no clipped difference is longer than the radius.
-            column[is_far] = sign * (size * radius // length[is_far])
+            shorter = size * radius // length[is_far]
+            column[is_far] = sign * shorter
     return differences
 
 

@@ -128,7 +128,8 @@ def _radii(
     k = len(centres)
     offsets = cells.middles - centres[groups]
     if euclidean:
-        length = np.sqrt((offsets**2 + cells.halves**2 / 3).sum(axis=1))
+        squares = offsets**2 + cells.halves**2 / 3
+        length = np.sqrt(squares.sum(axis=1))
     else:
         length = (np.abs(offsets) + cells.halves / 2).sum(axis=1)
     order = np.argsort(length)
@@ -139,11 +140,13 @@ def _radii(
     for share_within in (0.75, 0.9, 0.97, 1.0):
         last = int(np.searchsorted(rows_within, share_within * rows_within[-1]))
         radius = length[order[min(last, len(order) - 1)]]
-        lost_share = 1 - np.minimum(1, radius / np.maximum(length, 1 / HALF))
+        kept_share = radius / np.maximum(length, 1 / HALF)
+        lost_share = 1 - np.minimum(1, kept_share)
         lost_weights = weights * lost_share
         columns = [np.bincount(groups, lost_weights * column, k) for column in offsets.T]
         lost = np.stack(columns, axis=1)
-        added[max(1, int(radius * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
+        lost_squares = ((lost**2).sum(axis=1) / rows).sum()
+        added[max(1, int(radius * HALF))] = float(lost_squares / rows.sum())
     return added
 
 
@@ -312,7 +315,8 @@ def lloyd_schedule(space: Space, k: int, rows: int, unit: Unit, cost: CentralMea
 def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
     """Return the noise on counts of refining steps if their number and radius are the largest."""
     _, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
-    least = min(share(for_steps, [Fraction(1)] * MOST_STEPS), key=lambda part: part.money)
+    costs = share(for_steps, [Fraction(1)] * MOST_STEPS)
+    least = min(costs, key=lambda part: part.money)
     _, law = step_laws(least, unit, longest_radius(space, cost), space.d)
     return law
 

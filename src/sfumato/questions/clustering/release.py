@@ -274,7 +274,8 @@ class KMeansRelease(
         alpha_of_one = alpha / len(self.weights) if simultaneous else alpha
         low, high, others_low, others_high = self._between(alpha_of_one / 2)
         least = low / np.maximum(low + others_high, 1)
-        most = np.where(high > 0, high / np.maximum(high + others_low, 1), 0)
+        of_all = np.maximum(high + others_low, 1)
+        most = np.where(high > 0, high / of_all, 0)
         likely = np.maximum(self._likely, 0)
         value = np.clip(likely / max(likely.sum(), 1), least, most)
         says_something = (low > 0) | (others_low > 0)

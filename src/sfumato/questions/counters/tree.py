@@ -113,7 +113,8 @@ def laplace_sum_log_tail(scale: Fraction, draws: int, k: int) -> float:
     success = -math.expm1(-1 / b)
     m = np.arange(1, n + 1)
     log_ways = gammaln(2 * n - m) - gammaln(n) - gammaln(n - m + 1)
-    log_weights = log_ways - (n - m) / b - (2 * n - m) * math.log1p(q)
+    log_both = (2 * n - m) * math.log1p(q)
+    log_weights = log_ways - (n - m) / b - log_both
     # P(a negative binomial variable of m successes > k + n - m), for each m
     beyond = betaincc(m, k + 1 + n - m, success)
     with np.errstate(divide="ignore"):
@@ -183,7 +184,8 @@ def _tails(draws: Draws) -> tuple[float, Array]:
         sines = np.sin(angles / 2) ** 2
         log_transform -= number * np.log1p(4 * q * sines / gap**2)
     mass = np.fft.irfft(np.exp(log_transform), size)[: size // 2].clip(0)
-    tails = 2 * np.append(np.cumsum(mass[:0:-1])[::-1], 0) + ROUNDING
+    from_far = np.cumsum(mass[:0:-1])
+    tails = 2 * np.append(from_far[::-1], 0) + ROUNDING
     return step, np.asarray(np.append(tails[:-1], 0))
 
 

@@ -310,7 +310,8 @@ class _Front:
 
 def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     """Cut nodes in four, count the parts, and judge whether blocks of them look even."""
-    nodes, owner = halve_widest(draft.growth, front.nodes, np.full(len(front.nodes), STRIDE))
+    times = np.full(len(front.nodes), STRIDE)
+    nodes, owner = halve_widest(draft.growth, front.nodes, times)
     # A node of one lattice cell cannot be cut, so it is a cell already.
     was_cut = nodes != front.nodes[owner]
     was_cut &= draft.growth.parent[nodes] >= 0
@@ -321,7 +322,8 @@ def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     counts, slices = count_with_shares(draft, nodes, left, levels_below[owner], STRIDE)
     even = _looks_even(draft, counts, slices, owner, front.block)
     rows = np.maximum(counts, 0)
-    halvings = np.log2(np.maximum(front.rows[owner], 1) / np.maximum(rows, 1))
+    rows_before = np.maximum(front.rows[owner], 1)
+    halvings = np.log2(rows_before / np.maximum(rows, 1))
     # A level is taken to halve the rows of a node once at least.
     fall = np.clip(halvings, 1.0, STRIDE)
     return _Front(nodes, rows, left - slices, even, owner, fall)
@@ -354,7 +356,8 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block
     noise_variances = np.array([max(spread(law), LEAST_SPREAD) for law in laws])
     variance = noise_variances[slices - 1] + np.maximum(mean, 0)
     n_blocks = int(block.max()) + 1
-    chi_square = np.bincount(block[parent], (counts - mean) ** 2 / variance, minlength=n_blocks)
+    deviations = (counts - mean) ** 2 / variance
+    chi_square = np.bincount(block[parent], deviations, minlength=n_blocks)
     freedom = np.bincount(block, np.maximum(n_parts - 1, 0), minlength=n_blocks)
     # Neighbours look even up to this chi-square per degree of freedom, of which there must be
     # some.

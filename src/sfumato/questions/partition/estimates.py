@@ -184,7 +184,8 @@ class TreeEstimates:
         largest = np.zeros(len(self.laws))
         np.maximum.at(largest, self._law_of_cell, self.variances)
         if self.inner is not None:
-            np.maximum.at(largest, self.inner.which, self.inferred.variance[self.inner.node])
+            variances = self.inferred.variance[self.inner.node]
+            np.maximum.at(largest, self.inner.which, variances)
         return largest
 
     def half_widths(self, variances: Array, alpha: float) -> Array:

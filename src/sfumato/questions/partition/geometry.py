@@ -100,7 +100,8 @@ class Grid:
             # The kernel that counted the rows: a point is never in another box than its row was.
             cell = axis.locate(np.ascontiguousarray(points[:, column], dtype=np.float64))
             missing |= cell == DROPPED
-            box = box * (len(edge) - 1) + np.searchsorted(edge, cell, side="right") - 1
+            slices = np.searchsorted(edge, cell, side="right") - 1
+            box = box * (len(edge) - 1) + slices
         box[missing] = DROPPED
         return box
 
@@ -280,8 +281,9 @@ class Tree:
     @cached_property
     def boxes(self) -> tuple[Array, Array]:
         """Lower and upper lattice points of every node: two int64 ndarrays of shape (nodes, d)."""
-        lower = np.zeros((len(self.axis), len(self.lattice.axes)), np.int64)
-        upper = np.tile(np.array(self.lattice.shape, np.int64), (len(self.axis), 1))
+        shape = (len(self.axis), len(self.lattice.axes))
+        lower = np.zeros(shape, np.int64)
+        upper = np.full(shape, self.lattice.shape, np.int64)
         for nodes in self.down():
             left = self.child[nodes]
             # Both children begin as their parent, and the cut moves one end of each.

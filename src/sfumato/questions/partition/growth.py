@@ -146,9 +146,10 @@ class Growth:
         lower[left + 1, axis] = cut
         self.lower = np.concatenate([self.lower, lower])
         self.upper = np.concatenate([self.upper, upper])
-        self.axis = np.concatenate([self.axis, np.full(2 * number, -1)])
-        self.cut = np.concatenate([self.cut, np.zeros(2 * number, np.int64)])
-        self.child = np.concatenate([self.child, np.full(2 * number, -1)])
+        none = np.full(2 * number, -1)
+        self.axis = np.concatenate([self.axis, none])
+        self.cut = np.concatenate([self.cut, np.zeros_like(none)])
+        self.child = np.concatenate([self.child, none])
         self.parent = np.concatenate([self.parent, np.repeat(nodes, 2)])
         counts = self._move(first_new, 2 * number, np.unique(axis))
         self.true = np.concatenate([self.true, counts])
@@ -437,7 +438,8 @@ def count_with_shares(
     counts = np.empty(len(nodes), np.int64)
     for price in np.unique(slices):
         mine = slices == price
-        counts[mine] = draft.noisy_counts(nodes[mine], int(price) * (draft.total // SLICES))
+        units = int(price) * (draft.total // SLICES)
+        counts[mine] = draft.noisy_counts(nodes[mine], units)
     return counts, slices
 
 
@@ -592,7 +594,7 @@ def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Ar
     -------
     int64 ndarray: all parts.
     """
-    first = np.zeros((len(nodes), growth.lower.shape[1]), np.int64)
+    first = np.zeros_like(growth.lower[nodes])
     last = np.zeros_like(first)
     last[np.arange(len(nodes)), axis] = [len(points) + 1 for points in cuts]
 

@@ -500,7 +500,7 @@ class SummedAreaTables:
         first, second = self._edges
         area = np.multiply.outer(np.diff(first), np.diff(second)).astype(float)
         table = np.zeros((len(first), len(second)))
-        table[1:, 1:] = np.cumsum(np.cumsum(density[self._cell_between] * area, axis=0), axis=1)
+        table[1:, 1:] = _cumulated_twice(density[self._cell_between] * area)
         return table
 
     @cached_property
@@ -511,11 +511,10 @@ class SummedAreaTables:
         # sums are then the index everywhere inside it. Integers are summed exactly.
         marks = np.zeros([len(edges) for edges in self._edges], np.int64)
         index = np.arange(len(lower))
-        np.add.at(marks, (lower[:, 0], lower[:, 1]), index)
-        np.add.at(marks, (lower[:, 0], upper[:, 1]), -index)
-        np.add.at(marks, (upper[:, 0], lower[:, 1]), -index)
-        np.add.at(marks, (upper[:, 0], upper[:, 1]), index)
-        return np.cumsum(np.cumsum(marks, axis=0), axis=1)[:-1, :-1]
+        for i, first in enumerate((lower[:, 0], upper[:, 0])):
+            for j, second in enumerate((lower[:, 1], upper[:, 1])):
+                np.add.at(marks, (first, second), index if i == j else -index)
+        return _cumulated_twice(marks)[:-1, :-1]
 
     @cached_property
     def _crossed(self) -> _Slabs | None:
@@ -546,7 +545,7 @@ class SummedAreaTables:
                 table = np.zeros(shape)
                 np.add.at(table, (lower[:, across], ends[:, along] + 1), amounts)
                 np.add.at(table, (upper[:, across], ends[:, along] + 1), -amounts)
-                by_end.append(np.cumsum(np.cumsum(table, axis=0), axis=1))
+                by_end.append(_cumulated_twice(table))
             tables.append((by_end[0], by_end[1]))
         return tables
 
@@ -662,6 +661,10 @@ class SummedAreaTables:
         return above, below
 
 
+def _cumulated_twice(table: Array) -> Array:
+    return np.cumsum(np.cumsum(table, axis=0), axis=1)
+
+
 def _sides(ends: Ends) -> Iterator[tuple[int, Array, tuple[Array, Array]]]:
     """Yield the four sides of ranges: the axis across, where they lie on it, and their spans."""
     for across in (0, 1):
@@ -671,4 +674,5 @@ def _sides(ends: Ends) -> Iterator[tuple[int, Array, tuple[Array, Array]]]:
 
 def _is_empty(ends: Ends) -> Array:
     """Where ranges hold nothing: bool ndarray of shape (ranges,)."""
-    return (ends[0][0] >= ends[0][1]) | (ends[1][0] >= ends[1][1])
+    (low, high), (other_low, other_high) = ends
+    return (low >= high) | (other_low >= other_high)

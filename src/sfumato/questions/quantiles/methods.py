@@ -584,7 +584,8 @@ def typical(method: AxisMethod, alpha: float) -> float:
     """Rows by which one rank is typically off, where values lie evenly around the quantile."""
     if method.method == "tree":
         # A rank adds up from 0 to 15 nodes of a level, half of 15 on average.
-        return 2 * math.sqrt(math.fsum(15 * law.variance / 2 for law in method.laws))
+        variance = math.fsum(15 * law.variance / 2 for law in method.laws)
+        return 2 * math.sqrt(variance)
     unit, epsilon = method.shares[0]
     if method.with_total:
         # The errors of the gaps are nearly independent Laplace draws.
@@ -595,7 +596,8 @@ def typical(method: AxisMethod, alpha: float) -> float:
         )
         return float(max(within))
     if method.method == "joint" and len(method.at) > 1:
-        return math.log(1 / alpha) * float(joint_sensitivity(method.at, unit) / epsilon)
+        per_unit = float(joint_sensitivity(method.at, unit) / epsilon)
+        return math.log(1 / alpha) * per_unit
     each_level = (
         math.log(1 / alpha) * float(2 * rank_sensitivity(q, unit) / epsilon)
         for q in worst_ranks(method.at, method.levels)
@@ -611,7 +613,8 @@ def _joint(method: AxisMethod, alpha: float) -> float:
     unit, epsilon = method.shares[0]
     left = epsilon - method.slack
     choices = math.log(tuples(len(method.at), method.edges))
-    return (choices - math.log(alpha)) * float(joint_sensitivity(method.at, unit) / left)
+    per_unit = float(joint_sensitivity(method.at, unit) / left)
+    return (choices - math.log(alpha)) * per_unit
 
 
 def _joint_with_total(method: AxisMethod, law: Law, alpha: float) -> float:
@@ -630,4 +633,5 @@ def _joint_with_total(method: AxisMethod, law: Law, alpha: float) -> float:
 def _single(method: AxisMethod, q: Fraction, alpha: float) -> float:
     unit, epsilon = method.shares[0]
     choices = math.log(method.edges)
-    return (choices - math.log(alpha)) * float(2 * rank_sensitivity(q, unit) / epsilon)
+    per_unit = float(2 * rank_sensitivity(q, unit) / epsilon)
+    return (choices - math.log(alpha)) * per_unit

@@ -44,6 +44,12 @@ from sfumato.mechanisms import Law, add_noise, contrast_half_width, half_widths,
 from sfumato.questions.quantiles.cells import Cells
 from sfumato.random.bits import Bits
 
+
+def floats(at: Sequence[Fraction]) -> Array:
+    """Return quantiles as a float64 ndarray."""
+    return np.array([float(q) for q in at])
+
+
 # --- trees of counts ------------------------------------------------------------------------------
 
 FANOUT = 16
@@ -92,7 +98,7 @@ def points_at(ranks: Array, at: Sequence[Fraction], snap: bool) -> Array:
     """
     cells = len(ranks) - 1
     rising = risen(ranks)
-    targets = np.array([float(q) for q in at]) * ranks[-1]
+    targets = floats(at) * ranks[-1]
     # Where the noisy total is negative, the targets fall; the points stay in order all the same.
     if snap:
         passed = np.clip(np.searchsorted(rising, targets, side="right") - 1, 0, cells - 1)
@@ -121,7 +127,7 @@ def gaps_at(ranks: Array, points: Array, at: Sequence[Fraction], snap: bool) -> 
     rising = risen(ranks)
     chosen = rising[points]
     if snap:
-        targets = np.array([float(q) for q in at]) * ranks[-1]
+        targets = floats(at) * ranks[-1]
         chosen = np.clip(targets, chosen, rising[points + 1])
     whole = np.floor(chosen).astype(np.int64)
     return np.diff(whole, prepend=0, append=int(ranks[-1]))
@@ -314,7 +320,7 @@ class PaidRanks:
     @cached_property
     def offsets(self) -> Array:
         """Rows by which each estimated rank exceeds the one asked for: float64 ndarray."""
-        at = np.array([float(q) for q in self.at])
+        at = floats(self.at)
         return np.asarray(self.below - at * self.totals[:, :, None])
 
     @cached_property
@@ -336,9 +342,8 @@ class PaidRanks:
         for label, axis, which in np.ndindex(halves.shape):
             through = int(below[label, axis, which])
             beyond = int(below[label, axis, -1]) - through
-            halves[label, axis, which] = half_width(
-                self.noises[axis], through, beyond, self.at[which]
-            )
+            half = half_width(self.noises[axis], through, beyond, self.at[which])
+            halves[label, axis, which] = half
         return halves
 
     def around(self, alpha: float) -> tuple[Array, Array]:
@@ -400,15 +405,16 @@ class PaidRanks:
 
     def fewest_rows(self, alpha: float) -> Array:
         """A lower bound on the rows of each label: one side of an interval, so at alpha / 2."""
-        best = self.best_axis
-        return np.asarray(self.totals[:, best] - self._rows_half_widths(alpha)[:, best])
+        fewest = self.totals - self._rows_half_widths(alpha)
+        return np.asarray(fewest[:, self.best_axis])
 
     def _rows_half_widths(self, alpha: float) -> Array:
         """Return how far the totals may be off: int64 ndarray of shape (labels, axes)."""
         counts = self.counted.sum(axis=2)
         halves = np.empty(counts.shape, np.int64)
         for label, axis in np.ndindex(halves.shape):
-            halves[label, axis] = self.noises[axis].rows_half_width(int(counts[label, axis]), alpha)
+            number = int(counts[label, axis])
+            halves[label, axis] = self.noises[axis].rows_half_width(number, alpha)
         return halves
 
     def intervals(self, alpha: float, together: int) -> tuple[Array, Array]:
@@ -429,7 +435,7 @@ class PaidRanks:
         rows = self._rows_half_widths(of_rows / labels)
         fewest = (self.totals - rows)[:, :, None]
         most = (self.totals + rows)[:, :, None]
-        at = np.array([float(q) for q in self.at])
+        at = floats(self.at)
         some = np.maximum(fewest, 1)
 
         def share(offset: Array, outwards: Array) -> Array:

@@ -23,7 +23,7 @@ from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, require_fitting
 from sfumato.mechanisms import Law
 from sfumato.questions.quantiles.methods import AxisMethod, half_width, typical
-from sfumato.questions.quantiles.ranks import Paid, PaidRanks, RankNoise, counted_gaps
+from sfumato.questions.quantiles.ranks import Paid, PaidRanks, RankNoise, counted_gaps, floats
 
 # --- preview --------------------------------------------------------------------------------------
 
@@ -226,9 +226,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             "their number is not what the question asks for",
         )
         edges = self._edge_table
-        within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
+        is_inside = (edges >= 0) & (edges <= sizes[None, :, None])
+        is_rising = np.diff(edges, axis=2) >= 0
         require_fitting(
-            bool(within and (np.diff(edges, axis=2) >= 0).all()),
+            bool(is_inside.all() and is_rising.all()),
             "quantiles",
             "they are not lattice points in order",
         )
@@ -244,7 +245,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 "a number of rows belongs to each label",
             )
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
-        msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
+        flags = self._flags().reshape(-1).tolist()
+        msgspec.structs.force_setattr(self, "flags", tuple(flags))
 
     @property
     def at(self) -> tuple[Fraction, ...]:
@@ -325,7 +327,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         ``table``.
         """
         rank_errors = np.array([half_width(method, alpha) for method in self.axis_methods.values()])
-        nearest_end = np.array([float(min(q, 1 - q)) for q in self.at])
+        nearest_end = floats([min(q, 1 - q) for q in self.at])
         rows_beyond = nearest_end[None, None, :] * least_rows[:, None, None]
         return np.asarray(rank_errors[None, :, None] < rows_beyond)
 
@@ -445,7 +447,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def rank_shares(self) -> Array:
         """``ranks``, or the quantiles asked for where ranks are not paid for: like ``table``."""
-        asked_shares = np.broadcast_to(np.array([float(q) for q in self.at]), self.table.shape)
+        asked_shares = np.broadcast_to(floats(self.at), self.table.shape)
         if self._paid_ranks is None:
             return asked_shares
         estimated = self._paid_ranks.shares
@@ -586,7 +588,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         table = super().in_digits(table)
         if "rank" not in table.column_names:
             return table
-        off = ndarray_of(table["rank_error"]) / np.maximum(ndarray_of(table["rows"]), 1)
+        rows = np.maximum(ndarray_of(table["rows"]), 1)
+        off = ndarray_of(table["rank_error"]) / rows
         ranks = super().in_digits(table_of({"rank": table["rank"], "rank_error": off}))
         return table.set_column(table.column_names.index("rank"), "rank", ranks["rank"])
 
@@ -610,7 +613,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             columns[self.by] = self._label_column(label)
         if len(self.axes) > 1:
             columns["axis"] = [self.axes[i].name for i in axis]
-        columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
+        columns["quantile"] = floats(self.at)[quantile]
         # A column has one type. Values of axes with different units of time stay plain numbers.
         scales = {grid.scale for grid in self.axes}
         scale = scales.pop() if len(scales) == 1 else NUMBERS
