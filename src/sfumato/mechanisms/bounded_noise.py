@@ -167,8 +167,7 @@ class TruncatedLaplace(
         return np.asarray(above / below * missing / (1 + q - 2 * beyond))
 
     def __str__(self) -> str:
-        scale = decimal(self.scale)
-        return f"discrete Laplace noise of scale {scale} within +-{self.bound:,}"
+        return f"discrete Laplace noise of scale {decimal(self.scale)} within +-{self.bound:,}"
 
 
 CountLaw: TypeAlias = Law | TruncatedLaplace
@@ -197,16 +196,17 @@ def bounded_law(cost: CentralMeasure, unit: Unit) -> TruncatedLaplace:
     TruncatedLaplace(scale=Fraction(4, 1), bound=55)
     """
     if not isinstance(cost, ApproxDP) or not cost.delta:
-        request = f"noise='bounded' at {cost}"
-        obstacle = "noise that never exceeds a bound needs a delta"
         raise UsageError(
-            request,
-            obstacle,
+            f"noise='bounded' at {cost}",
+            "noise that never exceeds a bound needs a delta",
             "Give epsilon and delta, such as delta=1e-6, from a budget that has a delta",
         )
     if cost.delta >= min(Fraction(1, 2), cost.epsilon / 2):
-        obstacle = "delta must be below 1/2, and below half of epsilon"
-        raise UsageError(f"noise='bounded' at {cost}", obstacle, "Choose a delta such as 1e-6")
+        raise UsageError(
+            f"noise='bounded' at {cost}",
+            "delta must be below 1/2, and below half of epsilon",
+            "Choose a delta such as 1e-6",
+        )
     sides = 2 if unit.neighbours == "replace" else 1
     scale = unit.counts_l1 / cost.epsilon
     return _of_least_bound(scale, cost.delta, (unit.rows_counted, unit.largest_cell, sides))
@@ -253,9 +253,8 @@ def _is_safe(bound: int, scale: Fraction, delta: Fraction, moves: Moves) -> bool
     depth += math.ceil(1.5 * min(bound / float(scale), 1e4))
     unity = 1 << depth
     full, rest = divmod(rows, largest)
-    within = _within(bound, largest, scale, depth)
     # Every factor is rounded down, so what is kept is understated, and delta overstated.
-    kept = _power(within, full, depth)
+    kept = _power(_within(bound, largest, scale, depth), full, depth)
     if rest:
         kept = kept * _within(bound, rest, scale, depth) >> depth
     kept = _power(kept, sides, depth)

@@ -158,8 +158,9 @@ class JointTotalLaw:
     def draw(self, bits: Bits) -> Array:
         """Choose a tuple: int64 ndarray of shape (m,), in order."""
         if isinstance(bits, Script):
-            selection = joint_selection(self._ranks, self._size, False, self.log_probabilities)
-            return bits.choose(selection)
+            return bits.choose(
+                joint_selection(self._ranks, self._size, False, self.log_probabilities)
+            )
         weights = [chain.final_weights(self._best) for chain in self._chains]
         log_even = math.log(self._number) - float(self._clamp)
         of_chains = [choices.sum() for choices in weights]
@@ -174,8 +175,7 @@ class JointTotalLaw:
                 chain = self._given[integer_below(len(self._given), bits)]
                 edges = chain.even(bits)
             worse = self._best - chain.utility(edges)
-            above = worse * self._rate <= self._clamp
-            if above == (which >= 0):
+            if (worse * self._rate <= self._clamp) == (which >= 0):
                 return edges
 
     def log_probabilities(self, edges: Array) -> Array:

@@ -154,8 +154,7 @@ def windows(
         parts.append((which, _take(suffixes, checkpoint - 1 - starts[first:last])))
         beyond = first + int(np.searchsorted(stops[first:last], checkpoint, side="right"))
         if beyond < last:
-            after = _take(terms, slice(checkpoint, high))
-            prefixes = running(after, rate, span)
+            prefixes = running(_take(terms, slice(checkpoint, high)), rate, span)
             which = np.arange(beyond, last)
             parts.append((which, _take(prefixes, stops[beyond:last] - checkpoint - 1)))
         first = last

@@ -175,8 +175,7 @@ def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int
     from_far = np.cumsum(masses[:0:-1])
     beyond = 2 * np.append(from_far[::-1], 0)
     is_rare = beyond + error <= alpha * (masses[0] + beyond[0])
-    least = int(np.argmax(is_rare))
-    return min(least, bound)
+    return min(int(np.argmax(is_rare)), bound)
 
 
 def _circle(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int:
@@ -474,8 +473,7 @@ def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
     is_small = np.empty_like(few)
     np.put_along_axis(is_small, order, few, axis=1)
     ends = np.cumsum([part.weights.shape[1] for part in parts])[:-1]
-    masks = np.split(is_small, ends, axis=1)
-    pairs = list(zip(parts, masks, strict=True))
+    pairs = list(zip(parts, np.split(is_small, ends, axis=1), strict=True))
     return [part.kept(~mask) for part, mask in pairs], [part.kept(mask) for part, mask in pairs]
 
 

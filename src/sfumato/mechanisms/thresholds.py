@@ -169,8 +169,9 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
         return np.where(x > 0, above, below)
 
     def __str__(self) -> str:
-        scale = decimal(self.scale)
-        return f"discrete Laplace noise of scale {scale} and a threshold of {self.tau:,}"
+        return (
+            f"discrete Laplace noise of scale {decimal(self.scale)} and a threshold of {self.tau:,}"
+        )
 
 
 KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace | ThresholdGaussian

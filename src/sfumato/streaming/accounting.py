@@ -112,10 +112,10 @@ def squared_sensitivity(
     sound = c.ndim == 1 and c.size > 0 and c.dtype.kind in "iuf"
     # NaN fails both comparisons.
     if not (sound and (c >= 0).all() and (c[1:] <= c[:-1]).all()):
-        must = "its coefficients must be finite, non-negative and never rise"
         raise UsageError(
             "the sensitivity of a Toeplitz strategy",
-            f"{must}: else the worst pattern is another one",
+            "its coefficients must be finite, non-negative and never rise: else the worst pattern "
+            "is another one",
             "Give such a column",
         )
     # Single precision would lose more than FLOAT_SLACK covers.
@@ -127,8 +127,7 @@ def squared_sensitivity(
         # in norm.
         return factor * participations**2 * _square(_wide_enough(c, 1))
     # No pattern has more steps than there are multiples of the separation below the horizon.
-    most = -(-len(c) // separation)
-    count = min(participations, most)
+    count = min(participations, -(-len(c) // separation))
     return factor * _square(_windows(_wide_enough(c, count), count, separation))
 
 

@@ -207,9 +207,10 @@ class Aggregator(abc.ABC, Generic[V_co]):
         """Return the state of the generator that a state of this aggregator keeps."""
 
     def _foreign(self) -> UsageError:
-        request = f"a step of {type(self).__name__}"
         return UsageError(
-            request, "the state belongs to another aggregator", "Start from this one's init_state()"
+            f"a step of {type(self).__name__}",
+            "the state belongs to another aggregator",
+            "Start from this one's init_state()",
         )
 
     @abc.abstractmethod

@@ -225,8 +225,9 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         >>> abs(generator.next(generator.make_state(generator.initialize(), 0.0))[0])
         0.0
         """
-        own = self._own_state(state)
-        return msgspec.structs.replace(own, noise_std=check_deviation(stddev, "stddev"))
+        return msgspec.structs.replace(
+            self._own_state(state), noise_std=check_deviation(stddev, "stddev")
+        )
 
     def next(self, state: object) -> tuple[V_co, NoiseState]:
         """Return the noise of a state, always the same, and the state after it."""

@@ -257,8 +257,9 @@ class ResidualSumQuery(CumulativeSumQuery):
         """Return this step's noisy sum, the state of the next step, and what to account for."""
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         residual = combine((1, -1), (noise, global_state.previous_tree_noise))
-        sums = global_state.samples_cumulative_sum
-        state = SumState(tree_state, global_state.clip_value, sums, noise)
+        state = SumState(
+            tree_state, global_state.clip_value, global_state.samples_cumulative_sum, noise
+        )
         return added(sample_state, residual), state, StreamEvent(get_step_idx(tree_state))
 
     def reset_state(
@@ -276,8 +277,9 @@ class ResidualSumQuery(CumulativeSumQuery):
                 "Leave complete out",
             )
         fresh = self.aggregator.reset_state(global_state.tree_state)
-        sums = global_state.samples_cumulative_sum
-        return SumState(fresh, global_state.clip_value, sums, self._zeros())
+        return SumState(
+            fresh, global_state.clip_value, global_state.samples_cumulative_sum, self._zeros()
+        )
 
 
 @explained_methods
@@ -385,8 +387,12 @@ class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
         clip = self._read_clip(clip_norm, "clip_norm")
         noise_state = generator.make_state(tree_state.value_generator_state, stddev)
         changed = msgspec.structs.replace(tree_state, value_generator_state=noise_state)
-        sums = global_state.samples_cumulative_sum
-        return SumState(self.aggregator.reset_state(changed), clip, sums, self._zeros())
+        return SumState(
+            self.aggregator.reset_state(changed),
+            clip,
+            global_state.samples_cumulative_sum,
+            self._zeros(),
+        )
 
     def preprocess_record_l2_impl(self, params: float, record: object) -> NoReturn:
         """Refused: the norm of a record, which the source returns too, is not paid for."""

@@ -235,11 +235,9 @@ class TreeRangeSumQuery(ArraySums):
         layers = tree_height(leaf_count, self.arity) + 1
         match cost:
             case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
-                l1 = Fraction(layers * self.unit.counts_l1)
-                return DiscreteLaplace(l1 / epsilon)
+                return DiscreteLaplace(Fraction(layers * self.unit.counts_l1) / epsilon)
             case ZCDP(rho=rho):
-                l2_squared = Fraction(layers * self.unit.counts_l2_squared)
-                return DiscreteGaussian(l2_squared / (2 * rho))
+                return DiscreteGaussian(Fraction(layers * self.unit.counts_l2_squared) / (2 * rho))
 
     def noisy_tree(
         self, counts: ArrayLike, cost: CentralMeasure, noise: Bits | None = None

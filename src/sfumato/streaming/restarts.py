@@ -235,8 +235,9 @@ class RestartQuery(RecordSums, Generic[S]):
 
         The event counts this tree's steps.
         """
-        inner_state = global_state.inner_query_state
-        noised, inner, event = self._inner.get_noised_result(sample_state, inner_state)
+        noised, inner, event = self._inner.get_noised_result(
+            sample_state, global_state.inner_query_state
+        )
         restart, indicator_state = self._indicator.next(global_state.indicator_state)
         if restart:
             # The step is released before the restart, so its total still has the noise of the old

@@ -218,8 +218,7 @@ class NoisyCells:
     def _loss(self, weights: Array, centres: Array) -> float:
         """The squared distances to the nearest centre, with rows spread evenly in their cells."""
         held = weights > 0
-        middles = self.middles[held]
-        distances = squared_distances(middles, centres).min(axis=1)
+        distances = squared_distances(self.middles[held], centres).min(axis=1)
         distances += (self.halves[held] ** 2).sum(axis=1) / 3
         return float(weights[held] @ distances)
 
@@ -424,8 +423,7 @@ class Cells:
         met, key = np.unique(keys, return_inverse=True)
         derivative = _sums(key, per_row, len(met))
         variances = derivative**2 * self.variances[met // k][:, None]
-        variance = _sums(met % k, variances, k)
-        return offset**2 + variance
+        return offset**2 + _sums(met % k, variances, k)
 
 
 def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, Array]:

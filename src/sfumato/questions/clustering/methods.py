@@ -192,8 +192,7 @@ def describe(schedule: Schedule) -> str:
     """Return the noise of the steps, as the guarantee states it."""
     sum_law, count_law = schedule.laws
     norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
-    number = len(schedule.costs)
-    steps = several(number, "step")
+    steps = several(len(schedule.costs), "step")
     radius = f"{schedule.clip_radius / HALF:.3g} half-widths of the axes, in {norm}"
     return (
         f"{steps} with rows clipped to a radius of {radius}: "
@@ -277,8 +276,9 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     )
     cells = NoisyCells.of(space, partition)
     start, cell_weights = cells.clustered(k)
-    most = longest_radius(space, cost)
-    schedule = schedule_steps(cells, cell_weights, start, unit, for_steps, most)
+    schedule = schedule_steps(
+        cells, cell_weights, start, unit, for_steps, longest_radius(space, cost)
+    )
     centres, steps = take_steps(space.rows(cube), space, space.whole(start), schedule, noise)
     _, law = schedule.laws
     mechanism = f"{partition.guarantee.mechanism}; {describe(schedule)}"
@@ -296,8 +296,7 @@ def dplloyd(
     middle = np.zeros((k, space.d), np.int64)
     centres, steps = take_steps(space.rows(cube), space, start, schedule, noise, origins=middle)
     sum_law, law = schedule.laws
-    number = len(schedule.costs)
-    mechanism = f"{sum_law} on each sum and {law} on each count, in {number} steps"
+    mechanism = f"{sum_law} on each sum and {law} on each count, in {len(schedule.costs)} steps"
     terms = np.ones(k, np.int64)
     return Clusters(centres, steps[-1].counts, terms, law, mechanism, steps=steps)
 

@@ -229,8 +229,7 @@ class KMeansRelease(
         the lattice. If the step is declared, it is half a cell less half a step: 0 where cells are
         steps.
         """
-        whole = rounding(self.space, self.partition, self.steps)
-        return whole * self.space.widths
+        return rounding(self.space, self.partition, self.steps) * self.space.widths
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         alpha = error_probability(confidence)

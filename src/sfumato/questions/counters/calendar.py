@@ -223,8 +223,7 @@ class ListedSteps:
         plain = entry.item() if hasattr(entry, "item") else entry
         if isinstance(plain, bool) or not isinstance(plain, str | int | dt.date):
             return None
-        name = str(iso_text(plain)).strip()
-        return self._indices.get(name)
+        return self._indices.get(str(iso_text(plain)).strip())
 
     def over(self, now: dt.datetime) -> int:
         """Return the number of all steps: names have no clock."""

@@ -211,8 +211,9 @@ def _tree(numerator: int, denominator: int, cells: int, index: int) -> ElderTree
     length = 3 ** (FIRST + index)
     radices = radices_for(length, whole=True)
     levels = len(radices) + 1
-    law = DiscreteLaplace(Fraction(numerator, denominator) * levels)
-    return ElderTree(length, radices, law, cells)
+    return ElderTree(
+        length, radices, DiscreteLaplace(Fraction(numerator, denominator) * levels), cells
+    )
 
 
 # --- the choice -----------------------------------------------------------------------------------
@@ -326,8 +327,7 @@ def errors_of_all(
     tree = laplace_tree(horizon, 1, contribution, cost)
     others: dict[str, AnyMechanism] = {"elder tree": tree}
     if isinstance(chosen, ElderTree | Segments) and not isinstance(cost, PureDP):
-        rho = _rho_of(cost)
-        others["buffers, Gaussian"] = _gaussian("blt", horizon, 1, contribution, rho)
+        others["buffers, Gaussian"] = _gaussian("blt", horizon, 1, contribution, _rho_of(cost))
     errors = {"this counter": chosen.half_widths(1, horizon, alpha)}
     for name, other in others.items():
         if type(other) is not type(chosen):
@@ -351,8 +351,9 @@ def laplace_tree(
     """Return an elder tree with the noise that ``cost`` asks for."""
     radices = radices_for(horizon)
     levels = len(radices) + 1
-    law = DiscreteLaplace(_scale_per_level(contribution, cost) * levels)
-    return ElderTree(horizon, radices, law, cells)
+    return ElderTree(
+        horizon, radices, DiscreteLaplace(_scale_per_level(contribution, cost) * levels), cells
+    )
 
 
 def _scale_per_level(contribution: Contribution, cost: CentralMeasure) -> Fraction:

@@ -421,8 +421,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if not isinstance(self.mechanism, ElderTree) or not isinstance(self.cost, PureDP):
             return stream_event(self.cost)
-        bounds = row_bounds(self.counter.interval, self.resolution)
-        contribution = Contribution(self.unit, bounds)
+        contribution = Contribution(self.unit, row_bounds(self.counter.interval, self.resolution))
         apart = self.unit.neighbours == "replace" and not contribution.signed
         relation = 2 if apart else 1
         law = Laplace(contribution.l1 // relation, self.mechanism.law.scale)
@@ -484,13 +483,19 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             named = f"The {printable(self.unit.person)} given with each row names the person"
             who = f"{named}; of each, the first {self.unit.rows_per_person} count."
         elif self.unit.rows_per_person == 1:
-            event_by_event = "One event is one person, in all steps together"
-            who = f"{event_by_event}; whoever causes several is protected event by event only."
-        independent = "Which steps there are, and their names, does not depend on anybody's rows"
-        when = f"{independent}: both are shown as they come."
+            who = (
+                "One event is one person, in all steps together; whoever causes several is "
+                "protected event by event only."
+            )
+        when = (
+            "Which steps there are, and their names, does not depend on anybody's rows: both are "
+            "shown as they come."
+        )
         if self.counter.calendar is not None:
-            published = "each is published whether or not rows lie in it, and others count nowhere"
-            when = f"The steps are those of a public calendar: {published}."
+            when = (
+                "The steps are those of a public calendar: each is published whether or not rows "
+                "lie in it, and others count nowhere."
+            )
         return Guarantee(
             self.cost,
             self.unit,
@@ -548,8 +553,9 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
         simultaneous : bool
             The intervals of all totals hold together.
         """
-        alpha = error_probability(confidence)
-        halves = half_widths(self.mechanism, 1, self._last, alpha, simultaneous)
+        halves = half_widths(
+            self.mechanism, 1, self._last, error_probability(confidence), simultaneous
+        )
         return float((halves * float(self.resolution)).max())
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -122,8 +122,7 @@ class CounterRelease(
         alpha = error_probability(confidence)
         half = np.zeros(0)
         if self.outputs:
-            last = len(self.outputs)
-            half = half_widths(self.settled.mechanism, 1, last, alpha, simultaneous)
+            half = half_widths(self.settled.mechanism, 1, len(self.outputs), alpha, simultaneous)
         half = half * float(self.settled.resolution)
         if self.settled.labels is None:
             return half

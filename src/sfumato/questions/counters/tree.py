@@ -420,8 +420,7 @@ def _largest(horizon: int, radices: tuple[int, ...]) -> int:
     block = math.prod(radices)
     top = max(1, -(-(horizon - block // 2) // block))
     edges = top + sum(k // 2 for k in radices)
-    levels = len(radices) + 1
-    return edges * levels**2
+    return edges * (len(radices) + 1) ** 2
 
 
 def _balanced(horizon: int, levels: int) -> list[tuple[int, ...]]:

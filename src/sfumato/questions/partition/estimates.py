@@ -167,8 +167,7 @@ class TreeEstimates:
         whole : bool
             True: non-negative whole numbers that add up. False: unbiased estimates.
         """
-        nodes = self._whole if whole else self.inferred.estimate
-        return nodes[self.tree.leaves]
+        return (self._whole if whole else self.inferred.estimate)[self.tree.leaves]
 
     @property
     def variances(self) -> Array:

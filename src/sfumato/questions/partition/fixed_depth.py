@@ -618,8 +618,7 @@ class MultiQuantilePartitioner(
         unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
         cuts = []
         for lower, counts in draft.growth.counts_along(nodes, axis):
-            parts = min(self.fanout, len(counts))
-            at = self.quantiles(parts)
+            at = self.quantiles(min(self.fanout, len(counts)))
             # The candidates are the lattice points strictly inside the node.
             ranks = Ranks.of_counts(counts, 1, len(counts))
             law = JointLaw(ranks, at, epsilon, unit, distinct=True)

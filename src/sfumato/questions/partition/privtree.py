@@ -209,11 +209,13 @@ class PrivTreePartitioner(
         head_starts = self._levels_between(rows, epsilon, 40)
         depths = self.grow(draft, blocks, head_starts, depths, law, delta)
         _count_down(draft, blocks)
-        mechanism = (
+        return draft.release(
+            self.name,
+            depths,
+            self.proof,
             f"{law} in each test whether a box is split, "
-            "noise on counts of blocks and down the tree"
+            "noise on counts of blocks and down the tree",
         )
-        return draft.release(self.name, depths, self.proof, mechanism)
 
     def _levels_between(self, rows: Array, epsilon: float, aim: float) -> Array:
         """How many levels lie between boxes of ``rows`` and boxes of ``aim`` rows times epsilon.

@@ -95,11 +95,10 @@ def _feature(
     high: float,
 ) -> dict[str, object]:
     ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-    properties = {"count": count, "low": low, "high": high}
     return {
         "type": "Feature",
         "geometry": {"type": "Polygon", "coordinates": [ring]},
-        "properties": properties,
+        "properties": {"count": count, "low": low, "high": high},
     }
 
 
@@ -353,8 +352,7 @@ class Partition(
         to hold the numbers shown.
         """
         half = self.accuracy(confidence, simultaneous)
-        is_noisy = self.shown == "noisy"
-        centre = self.noisy if is_noisy else self._estimates.cells(whole=False)
+        centre = self.noisy if self.shown == "noisy" else self._estimates.cells(whole=False)
         return np.minimum(centre - half, self.counts), np.maximum(centre + half, self.counts)
 
     def half_width(self, cells: ArrayLike | None = None, confidence: Exactly = "0.95") -> int:
@@ -540,8 +538,7 @@ class Partition(
             for end in (f"{axis.name}_lower", f"{axis.name}_upper"):
                 if axis.kind == "number" and end in table.column_names:
                     rounded = _in_digits(ndarray_of(table[end]), axis)
-                    at = table.column_names.index(end)
-                    table = table.set_column(at, end, column_of(rounded))
+                    table = table.set_column(table.column_names.index(end), end, column_of(rounded))
         return super().in_digits(table)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:

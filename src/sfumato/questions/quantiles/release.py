@@ -360,8 +360,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def facts(self) -> tuple[str, ...]:
         """What the columns of the table mean, and where an interval is not bounded by a value."""
         if self._paid_ranks is None:
-            ends = "Nothing is known of the values but the ends of the axis: no rows were counted."
-            return (ends,)
+            return (
+                "Nothing is known of the values but the ends of the axis: no rows were counted.",
+            )
         of = self.guarantee.unit.counted
         interval = (
             f"Low and high: the true quantile of {of} lies between them, with 95% confidence."
