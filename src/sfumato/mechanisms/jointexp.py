@@ -154,14 +154,14 @@ def windows(
         parts.append((which, _take(suffixes, checkpoint - 1 - starts[first:last])))
         beyond = first + int(np.searchsorted(stops[first:last], checkpoint, side="right"))
         if beyond < last:
-            prefixes = running(_take(terms, slice(checkpoint, high)), rate, span)
+            prefixes = running(_take(terms, np.arange(checkpoint, high)), rate, span)
             which = np.arange(beyond, last)
             parts.append((which, _take(prefixes, stops[beyond:last] - checkpoint - 1)))
         first = last
     return parts
 
 
-def _take(terms: Terms, index: Array | slice) -> Terms:
+def _take(terms: Terms, index: Array) -> Terms:
     return Terms(terms.exponents[index], terms.weights[index])
 
 

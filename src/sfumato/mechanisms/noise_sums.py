@@ -58,7 +58,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, overload
+from typing import overload
 
 import msgspec
 import numpy as np
@@ -74,9 +74,6 @@ from sfumato.mechanisms.noise import (
 )
 
 # --- noise of several scales ----------------------------------------------------------------------
-
-WeightedLaw: TypeAlias = "tuple[CountLaw, float]"
-"""A law, and the largest coefficient, at most 1, with which a draw of it enters a sum."""
 
 LEAST_SPREAD = 1e-250
 """Stands for the variance of noise that is all but never there, where variances are divided."""
@@ -94,7 +91,7 @@ def spread(law: CountLaw) -> float:
     return law.variance if isinstance(law, DiscreteLaplace) else float(law.sigma_squared)
 
 
-def half_widths(variances: Array, parts: Sequence[WeightedLaw], alpha: float) -> Array:
+def half_widths(variances: Array, parts: Sequence[tuple[CountLaw, float]], alpha: float) -> Array:
     """Half-widths of weighted sums of independent draws of several laws, by a Chernoff bound.
 
     Parameters
@@ -251,7 +248,7 @@ class Weighted(msgspec.Struct, frozen=True):
         """What the draws of each weight add to the variance: float64 ndarray of shape (sums, k)."""
         return np.asarray(self.numbers * self.weights**2 * spread(self.law))
 
-    def rows(self, which: slice | Array) -> Weighted:
+    def rows(self, which: Array) -> Weighted:
         """The draws of some of the sums."""
         return Weighted(self.law, self.weights[which], self.numbers[which])
 
@@ -374,10 +371,11 @@ def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
     frequencies = 2048 * (1 if of_many or sums > FEW_SUMS else FINER)
     # So many sums have 2^20 coefficients in memory at a time.
     step = max(1, 2**20 // frequencies)
-    blocks = [
-        _by_inversion([part.rows(slice(start, start + step)) for part in parts], alpha, frequencies)
-        for start in range(0, sums, step)
-    ]
+    blocks = []
+    for start in range(0, sums, step):
+        block = np.arange(start, min(start + step, sums))
+        rows = [part.rows(block) for part in parts]
+        blocks.append(_by_inversion(rows, alpha, frequencies))
     return np.concatenate(blocks) if blocks else np.zeros(0)
 
 

@@ -445,9 +445,9 @@ class KeyRule:
         # A key of no rows has no noise: the streams are those of the others.
         present = present.filter(pa.array(rows_of_key > 0))
         rows_of_key = rows_of_key[rows_of_key > 0]
-        noise = self.secret
-        if not isinstance(noise, Script):
-            noise = Streams(noise, *canonical(present[KEY]))
+        secret = self.secret
+        keys = present[KEY]
+        noise: Bits = secret if isinstance(secret, Script) else Streams(secret, *canonical(keys))
         indices, values = released(rows_of_key, self.law, noise)
         shown = present.take(pa.array(indices, pa.int64())).drop_columns([ROWS_OF_KEY])
         return shown.append_column(NOISY_ROWS, pa.array(values, pa.int64()))

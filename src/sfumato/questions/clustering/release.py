@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from sfumato.answers import Axes, Captions, Estimate, Release, drawn, error_probability
 from sfumato.basics import Array, Exactly, sidak, table_of
 from sfumato.domain import Lattice
-from sfumato.errors import UsageError, printable, require_fitting
+from sfumato.errors import printable, require_fitting
 from sfumato.mechanisms import Law, sum_half_width
 from sfumato.questions.clustering.error import Cells, root_mean_square, rounding
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, nearest
+from sfumato.questions.partition.geometry import read_points
 from sfumato.questions.partition.release import Partition
 
 
@@ -324,8 +325,7 @@ class KMeansRelease(
         for at in range(k):
             inside, touched = self._cells.covered(self._whole, at)
             bounds[:, at] = end(inside, -1), end(touched, 1), end(~touched, -1), end(~inside, 1)
-        low, high, others_low, others_high = bounds
-        return low, high, others_low, others_high
+        return bounds[0], bounds[1], bounds[2], bounds[3]
 
     def predict(self, points: ArrayLike) -> Array:
         """Which centre is nearest to each point? Each axis is scaled by its public bounds.
@@ -339,16 +339,7 @@ class KMeansRelease(
         -------
         int64 ndarray of shape (n,); -1 where a coordinate is NaN.
         """
-        try:
-            array = np.asarray(points, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.zeros(0)
-        if array.ndim != 2 or array.shape[1] != len(self.axes):
-            raise UsageError(
-                f"points of shape {array.shape}",
-                f"the clusters have the axes {', '.join(self.axes)}",
-                f"Give an array of shape (n, {len(self.axes)})",
-            )
+        array = read_points(points, self.axes, "the clusters have")
         missing = np.isnan(array).any(axis=1)
         known = np.where(missing.reshape(-1, 1), 0.0, array)
         groups = nearest(self.space.whole(self.space.scale(known)), self._whole)

@@ -241,8 +241,7 @@ def event_text(event: object) -> str:
         return str(plain)
     if isinstance(plain, dt.date):
         return str(iso_text(plain))
-    is_short = isinstance(plain, str) and 0 < len(plain) <= 1024
-    if is_short and "\0" not in plain and plain.isprintable():
+    if isinstance(plain, str) and 0 < len(plain) <= 1024 and plain.isprintable():
         return plain
     raise UsageError(
         f"an event of type {type(event).__name__}",

@@ -37,14 +37,6 @@ class CounterMechanism(Protocol[S]):
     output together.
     """
 
-    @property
-    def horizon(self) -> int | None:
-        """The largest number of steps; None: no limit."""
-
-    @property
-    def cells(self) -> int:
-        """The number of categories that are counted side by side."""
-
     def start(self) -> S:
         """Return the state before the first step.
 
@@ -53,36 +45,6 @@ class CounterMechanism(Protocol[S]):
 
     def step(self, state: S, increment: Whole, noise: Bits) -> tuple[S, Whole]:
         """Take one step, and return the state after it and the output to publish."""
-
-    def estimator(self) -> Estimator:
-        """Return a function that turns the outputs, from the first on, into estimated totals."""
-
-    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
-        """Return the half-widths of the intervals after steps ``first`` to ``last``.
-
-        Parameters
-        ----------
-        first, last : int
-            From 1 on; both are included.
-        alpha : float, or float64 ndarray of shape (last - first + 1,)
-            The probability with which the total of one category may lie outside its interval.
-
-        Returns
-        -------
-        float64 ndarray of shape (last - first + 1,)
-        """
-
-    def variances(self, first: int, last: int) -> Array:
-        """Return the variances of the estimates after steps ``first`` to ``last``, as float64."""
-
-    def laws(self, first: int, last: int) -> list[str]:
-        """Describe the error distribution of the totals after steps ``first`` to ``last``.
-
-        Amounts are in units of the counter's resolution.
-        """
-
-    def __str__(self) -> str:
-        """Describe the mechanism in words."""
 
 
 @lru_cache(maxsize=64)
@@ -99,7 +61,11 @@ class NormalErrors(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
-        """Return two-sided normal quantiles: see ``CounterMechanism``."""
+        """Return the half-widths of the intervals after steps ``first`` to ``last``.
+
+        They are two-sided normal quantiles: float64 ndarray of shape (last - first + 1,). ``alpha``
+        is one probability with which a total may lie outside its interval, or one for each step.
+        """
         from scipy.special import ndtri
 
         quantiles = -ndtri(np.asarray(alpha) / 2)

@@ -59,13 +59,6 @@ else:
 
 # --- what they have in common ---------------------------------------------------------------------
 
-Splitter: TypeAlias = Callable[[Draft, Array, Array, int], Array]
-"""A function that splits nodes and returns the children of all of them.
-
-Its arguments are the draft, the nodes, the axis of each, and what may be spent in units of the
-ledger.
-"""
-
 
 def check_tree(depth: object, fanout: object) -> None:
     """Refuse a depth and a fan-out that make no tree, or one of too many cells."""
@@ -132,11 +125,17 @@ def plain_allocation(stated: object, depth: int) -> Allocation:
     return plain
 
 
-def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter) -> Array:
+def grow(
+    draft: Draft,
+    levels: Levels,
+    stop_below: float | None,
+    split: Callable[[Draft, Array, Array, int], Array],
+) -> Array:
     """Count, test and split the nodes, level by level.
 
     A node is split if its noisy count is at least ``stop_below`` and it holds more than one lattice
-    cell. On the deepest level nothing is tested or counted here: its nodes are cells.
+    cell. On the deepest level nothing is tested or counted here: its nodes are cells. ``split`` is
+    ``FixedDepthTree.split``.
 
     Returns
     -------

@@ -353,7 +353,9 @@ Range: TypeAlias = "tuple[ArrayLike, ArrayLike] | list[ArrayLike]"
 """Lower and upper ends: numbers, dates, or arrays of them."""
 
 
-def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
+def read_points(
+    points: ArrayLike, names: Sequence[str], owner: str = "this partition has"
+) -> Array:
     """Return points as a float64 ndarray of shape (n, d)."""
     try:
         array = np.asarray(points, dtype=np.float64)
@@ -362,7 +364,7 @@ def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
     if array.ndim != 2 or array.shape[1] != len(names):
         raise UsageError(
             f"points of shape {array.shape}",
-            f"this partition has the axes {', '.join(names)}",
+            f"{owner} the axes {', '.join(names)}",
             f"Give an array of shape (n, {len(names)})",
         )
     return array

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -446,10 +445,6 @@ def count_with_shares(
 # --- splits ---------------------------------------------------------------------------------------
 
 
-GridPoints: TypeAlias = Callable[[Array, Array, Array], Array]
-"""From the owners of boxes, axes and indices of edges to the lattice points of the edges."""
-
-
 def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Array]:
     """Halve each node along its widest side, then its halves, and so on.
 
@@ -542,14 +537,15 @@ def _split_grids(
     nodes: Array,
     first: Array,
     last: Array,
-    points: GridPoints,
+    points: Callable[[Array, Array, Array], Array],
     *,
     upper_middle: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Split each node along its grid, in the middle of its longest side in cells of the grid.
 
-    Parameters and what is returned are those of ``split_at_edges``; ``points`` gives the lattice
-    points of edges, and ``upper_middle`` says which of two middle edges is taken.
+    Parameters and what is returned are those of ``split_at_edges``. From the owners of boxes, axes
+    and indices of edges ``points`` gives the lattice points of edges; ``upper_middle`` says which
+    of two middle edges is taken.
     """
     owner = np.arange(len(nodes))
     cells = [nodes[:0]]

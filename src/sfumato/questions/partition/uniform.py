@@ -43,9 +43,6 @@ ROWS_SHARE = Fraction(1, 50)
 
 # --- in two steps ---------------------------------------------------------------------------------
 
-CellsPerAxis = Callable[[int], list[int]]
-"""From what a cell's count may spend, in whole units, to the number of cells along each axis."""
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -117,7 +114,7 @@ class Budget:
         most = self.after_rows // 2 if self.blocks is None else self.blocks
         return self.after_rows - most
 
-    def layout(self, cells_per_axis: CellsPerAxis) -> Layout:
+    def layout(self, cells_per_axis: Callable[[int], list[int]]) -> Layout:
         """Choose the grid, and what its blocks may spend.
 
         Without shares the fan-out f decides: blocks and cells share what the rows left as 1 to
