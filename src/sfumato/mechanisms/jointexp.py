@@ -532,7 +532,16 @@ class JointLaw:
             edges = [first + place for place in places] + edges
             if i == 0:
                 return np.array(edges, dtype=np.int64)
-            index = self._came_from(i, group, bits)
+            stage = self._stages[i]
+            before = self._stages[i - 1]
+            size = min(group, before.stop) - before.start
+            ended = before.ended
+            within = group - stage.start
+            moved = np.abs(int(stage.offsets[within]) - before.offsets[:size])
+            exponents = ended.exponents[:size] - moved
+            differences = exponents - int(stage.entered.exponents[within])
+            masses = ended.weights[:size] * exp_of(self._rate, differences)
+            index = index_by_weight(masses, bits)
             j = i - 1
 
     def _run_start(self, j: int, group: int, bits: Bits) -> int:
@@ -558,19 +567,6 @@ class JointLaw:
         differences = np.array(exponents) - max(exponents)
         masses = np.array(weights) * exp_of(self._rate, differences)
         return starts[index_by_weight(masses, bits)]
-
-    def _came_from(self, i: int, group: int, bits: Bits) -> int:
-        """The index in the previous window from which quantile i came to this group."""
-        stage = self._stages[i]
-        before = self._stages[i - 1]
-        size = min(group, before.stop) - before.start
-        ended = before.ended
-        within = group - stage.start
-        moved = np.abs(int(stage.offsets[within]) - before.offsets[:size])
-        exponents = ended.exponents[:size] - moved
-        differences = exponents - int(stage.entered.exponents[within])
-        masses = ended.weights[:size] * exp_of(self._rate, differences)
-        return index_by_weight(masses, bits)
 
     # --- for audits -----------------------------------------------------------------------------
 

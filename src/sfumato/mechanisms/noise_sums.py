@@ -701,22 +701,18 @@ def _laplace(law: DiscreteLaplace, sizes: Array, norms: Array, at: Array) -> Arr
     slack = coupling_slack(law) * sizes.sum(axis=1)
     standard = (at - slack) / deviations
     shares = (scale * sizes / deviations[:, None]) ** 2
+    # Tails of sums of continuous Laplace draws, whose variances add up to 1, with the error.
+    numbers = np.arange(N_SINES) + 0.5
+    times = 2 * math.pi / PERIOD * numbers
     bounds = np.ones(len(sizes))
     for start in range(0, len(sizes), SUMS_AT_ONCE):
         some = slice(start, start + SUMS_AT_ONCE)
-        bounds[some] = _continuous_tails(shares[some], standard[some])
+        inverse = np.ones((len(shares[some]), N_SINES))
+        for column in shares[some].T:
+            inverse *= 1 + column[:, None] * times**2
+        # A tail beyond 8 standard deviations is bounded by the one there.
+        x = np.minimum(standard[some], 8.0)
+        terms = np.sin(x[:, None] * times) / (inverse * math.pi * numbers)
+        tail = np.clip(0.5 - terms.sum(axis=1), 0, 1) + ERROR
+        bounds[some] = np.where(standard[some] > 0, np.minimum(tail, 1), 1.0)
     return bounds
-
-
-def _continuous_tails(squared_scales: Array, at: Array) -> Array:
-    """Tails of sums of continuous Laplace draws, whose variances add up to 1, with the error."""
-    numbers = np.arange(N_SINES) + 0.5
-    times = 2 * math.pi / PERIOD * numbers
-    inverse = np.ones((len(squared_scales), N_SINES))
-    for column in squared_scales.T:
-        inverse *= 1 + column[:, None] * times**2
-    # A tail beyond 8 standard deviations is bounded by the one there.
-    x = np.minimum(at, 8.0)
-    terms = np.sin(x[:, None] * times) / (inverse * math.pi * numbers)
-    tail = np.clip(0.5 - terms.sum(axis=1), 0, 1) + ERROR
-    return np.where(at > 0, np.minimum(tail, 1), 1.0)

@@ -99,20 +99,25 @@ def _shape(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> Shape |
     """Find the shape from a guess of ``turn``, or None where a comparison is not certain at this
     depth.
     """
-    exact_turn = _exact_turn(epsilon, delta, turn, depth)
-    if exact_turn is None:
+    # A walk from the guess to the last n that grows by e^eps.
+    while turn > 1:
+        grows = _grows(epsilon, delta, turn - 1, depth)
+        if grows is None:
+            return None
+        if grows:
+            break
+        turn -= 1
+    while grows := _grows(epsilon, delta, turn, depth):
+        turn += 1
+    if grows is None:
         return None
-    low, high = _cumulative(epsilon, delta, exact_turn, depth)
+    low, high = _cumulative(epsilon, delta, turn, depth)
     unity = 1 << depth
     scaled_delta = delta * unity
     # The first n from the turn on at which at most delta is left may be so; it must certainly be
     # so.
     left = next(
-        (
-            i
-            for i, upper in enumerate(high)
-            if i + 1 >= exact_turn and unity - upper <= scaled_delta
-        ),
+        (i for i, upper in enumerate(high) if i + 1 >= turn and unity - upper <= scaled_delta),
         None,
     )
     if left is None or unity - low[left] > scaled_delta:
@@ -122,25 +127,7 @@ def _shape(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> Shape |
     if middle <= left and low[middle] < half:
         return None
     # Index i of the lists is n = i + 1, and the step after ``left`` takes what is left.
-    return Shape(exact_turn, left + 2, middle + 1)
-
-
-def _exact_turn(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> int | None:
-    """Walk from a guess to the last n that grows by e^eps; None where that is not certain."""
-    while turn > 1:
-        grows = _grows(epsilon, delta, turn - 1, depth)
-        if grows is None:
-            return None
-        if grows:
-            break
-        turn -= 1
-    while True:
-        grows = _grows(epsilon, delta, turn, depth)
-        if grows is None:
-            return None
-        if not grows:
-            return turn
-        turn += 1
+    return Shape(turn, left + 2, middle + 1)
 
 
 def _grows(epsilon: Fraction, delta: Fraction, n: int, depth: int) -> bool | None:

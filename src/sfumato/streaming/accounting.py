@@ -238,7 +238,26 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
     # Beyond this effort an upper bound serves, since a sensitivity may err on the large side only.
     if separation**3 * many**2 * levels(steps) // 4 > 10**9:
         return tree_bound(steps, participations=participations, separation=separation)
-    return _worst_pattern(steps, many, separation)
+    # The largest sum over all patterns: the steps are cut into complete trees, largest first, by
+    # the binary digits of ``steps``. No completed node spans two of them.
+    used = np.full((separation, separation), -np.inf)
+    used[0, 0] = 1
+    tree = {0: np.zeros((separation, separation)), 1: used}
+    size = 1
+    trees = [tree]
+    while 2 * size <= steps:
+        joined = _join(tree, size, tree, size, many)
+        # The node over both halves holds all m participations.
+        tree = {m: best + m * m for m, best in joined.items()}
+        size *= 2
+        trees.append(tree)
+    forest = trees[-1]
+    done = size
+    for height in range(len(trees) - 2, -1, -1):
+        if steps >> height & 1:
+            forest = _join(forest, done, trees[height], 2**height, many)
+            done += 2**height
+    return int(max(best[0, 0] for best in forest.values()))
 
 
 def tree_bound(steps: int, *, participations: int = 1, separation: int = 1) -> int:
@@ -262,32 +281,6 @@ def tree_bound(steps: int, *, participations: int = 1, separation: int = 1) -> i
         # A sum of squares is convex, so it is largest with as many full nodes as possible.
         total += nodes * full**2 + rest**2
     return total
-
-
-def _worst_pattern(steps: int, many: int, separation: int) -> int:
-    """Return the largest sum over all patterns.
-
-    The steps are cut into complete trees, largest first, by the binary digits of ``steps``. No
-    completed node spans two of them.
-    """
-    used = np.full((separation, separation), -np.inf)
-    used[0, 0] = 1
-    tree = {0: np.zeros((separation, separation)), 1: used}
-    size = 1
-    trees = [tree]
-    while 2 * size <= steps:
-        joined = _join(tree, size, tree, size, many)
-        # The node over both halves holds all m participations.
-        tree = {m: best + m * m for m, best in joined.items()}
-        size *= 2
-        trees.append(tree)
-    whole = trees[-1]
-    done = size
-    for height in range(len(trees) - 2, -1, -1):
-        if steps >> height & 1:
-            whole = _join(whole, done, trees[height], 2**height, many)
-            done += 2**height
-    return int(max(best[0, 0] for best in whole.values()))
 
 
 def _join(left: Table, left_size: int, right: Table, right_size: int, many: int) -> Table:

@@ -333,7 +333,19 @@ class Draft:
         growth = self.growth
         order = np.concatenate(growth.levels())
         cells = order[growth.axis[order] < 0]
-        noisy, laws, law_places = self._count_cells(cells)
+        # The cell takes all that its path left, so every path spends the cost exactly.
+        units = self.left()[cells]
+        # A count that nothing pays for must not be published, whatever a partitioner did before.
+        if (units <= 0).any():
+            raise InternalError("A cell was left without a budget.")
+        # Cells with equal budgets share a law. They are drawn law by law, by rising budget.
+        distinct, law_places = np.unique(units, return_inverse=True)
+        laws = [self.law(int(budget)) for budget in distinct]
+        noisy = np.empty(len(cells), np.int64)
+        for i, law in enumerate(laws):
+            mine = law_places == i
+            noisy[mine] = add_noise(self.growth.true[cells[mine]], law, self.noise)
+        which = law_places.astype(np.int64) if len(distinct) > 1 else None
         inner, laws = self._inner_counts(order, laws)
         guarantee = Guarantee(
             self.cost,
@@ -350,29 +362,11 @@ class Draft:
             cover=Splits(growth.axis[order], growth.cut[order]),
             noisy=noisy,
             laws=tuple(laws),
-            which=law_places,
+            which=which,
             depths=depth[cells],
             inner=inner,
             guarantee=guarantee,
         )
-
-    def _count_cells(self, cells: Array) -> tuple[Array, list[Law], Array | None]:
-        """Count the cells with noise: the counts, the laws of the noise, and which law each has.
-
-        Cells with equal budgets share a law. They are drawn law by law, in rising order of budget.
-        """
-        # The cell takes all that its path left, so every path spends the cost exactly.
-        units = self.left()[cells]
-        # A count that nothing pays for must not be published, whatever a partitioner did before.
-        if (units <= 0).any():
-            raise InternalError("A cell was left without a budget.")
-        distinct, law_places = np.unique(units, return_inverse=True)
-        laws = [self.law(int(budget)) for budget in distinct]
-        noisy = np.empty(len(cells), np.int64)
-        for i, law in enumerate(laws):
-            mine = law_places == i
-            noisy[mine] = add_noise(self.growth.true[cells[mine]], law, self.noise)
-        return noisy, laws, law_places.astype(np.int64) if len(distinct) > 1 else None
 
     def _inner_counts(self, order: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
         """Return the noisy counts above the cells, in the order in which they were drawn.

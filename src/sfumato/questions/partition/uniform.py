@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Preview
 from sfumato.basics import MOST_PARTITION_CELLS, Array, positive, settle, split
-from sfumato.domain import Cube, Domain, Lattice, LatticeAxis, finest
+from sfumato.domain import Domain, Lattice, LatticeAxis, finest
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import (
@@ -367,12 +367,26 @@ class UniformPartitioner(
             mechanism += f", {rows_law} on the number of rows"
         # A noisy number of rows may be negative; 0 is a function of it, and costs nothing.
         per_axis = self._per_axis(counts.lattice, max(rows or 0, 0), law)
-        cube, edges = _lay(counts, cube, per_axis)
-        noisy = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
+        axes = cube.lattice.axes
+        finer_axes = []
+        for axis, m in zip(axes, per_axis, strict=True):
+            too_coarse = _is_too_coarse(axis, m, len(axes))
+            finer_axes.append(msgspec.structs.replace(axis, cells=m) if too_coarse else axis)
+        # Where an axis has too few points, the rows are counted again on the grid itself.
+        finer = Lattice(tuple(finer_axes))
+        if counts.serves(finer):
+            axes = finer.axes
+            cube = counts.on(finer)
+        # The edges of m cells on R points are floor(i R / m).
+        edges = []
+        for axis, m in zip(axes, per_axis, strict=True):
+            cells = min(m, axis.size)
+            edges.append(np.arange(cells + 1) * axis.size // cells)
+        noisy = add_noise(cube.binned(edges).reshape(-1), law, noise)
         return Partition(
             made_by=self.name,
             lattice=cube.lattice,
-            cover=Edges(edges),
+            cover=Edges(tuple(edges)),
             noisy=noisy,
             laws=(law,),
             rows=rows,
@@ -526,33 +540,6 @@ def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
             break
         cells[axis] = m - 1
     return cells
-
-
-def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[Array, ...]]:
-    """Choose the edges, floor(i R / m) on an axis of R points.
-
-    Where R is too few for m cells, the rows are counted again on the grid itself.
-
-    Returns
-    -------
-    cube : Cube
-        The one on whose lattice the edges lie.
-    edges : tuple of int64 ndarray, one per axis
-    """
-    axes = cube.lattice.axes
-    finer_axes = []
-    for axis, m in zip(axes, per_axis, strict=True):
-        too_coarse = _is_too_coarse(axis, m, len(axes))
-        finer_axes.append(msgspec.structs.replace(axis, cells=m) if too_coarse else axis)
-    finer = Lattice(tuple(finer_axes))
-    if counts.serves(finer):
-        axes = finer.axes
-        cube = counts.on(finer)
-    edges = []
-    for axis, m in zip(axes, per_axis, strict=True):
-        cells = min(m, axis.size)
-        edges.append(np.arange(cells + 1) * axis.size // cells)
-    return cube, tuple(edges)
 
 
 def _is_too_coarse(axis: LatticeAxis, m: int, d: int) -> bool:
