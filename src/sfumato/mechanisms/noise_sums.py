@@ -411,7 +411,6 @@ def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
 
 def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Array:
     """Half-widths of sums whose largest weights are 1, by their characteristic functions."""
-    points = STEPS * frequencies
     large, small = _split(parts)
     bounds = _chernoff(large, alpha)
     # ``order`` uniform variables are added. Their sum reaches ``share`` of the circle, the least
@@ -430,7 +429,7 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     # A sum of so many sines in doubles is off by less than 1e-12.
     least = 1 - alpha * (1 - 4 * SHARE)
     is_enough = masses >= least + 1e-12
-    ends = np.argmax(is_enough, axis=1) * length / points
+    ends = np.argmax(is_enough, axis=1) * length / (STEPS * frequencies)
     half_widths = ends + reach + _chernoff(small, SHARE * alpha)
     # Where no point is enough, or only one beyond what Chernoff's bound says, infinity leaves the
     # choice to that bound.

@@ -202,8 +202,10 @@ class Segments(msgspec.Struct, frozen=True, tag="segments", forbid_unknown_field
         return descriptions
 
     def __str__(self) -> str:
-        noise = f"discrete Laplace noise of scale {self.scale} per level"
-        return f"elder trees of 27, 81, 243, ... steps, one after another, with {noise}"
+        return (
+            "elder trees of 27, 81, 243, ... steps, one after another, with discrete Laplace noise "
+            f"of scale {self.scale} per level"
+        )
 
 
 @lru_cache(maxsize=256)

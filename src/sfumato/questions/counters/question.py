@@ -460,8 +460,9 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         outside = ""
         if self.counter.calendar is not None:
             outside = "outside the calendar, rows that come after their step was published, rows "
-        left_out = "without a value, and rows with an unlisted label, are not counted."
-        sentences.append(f"Rows {outside}{left_out}")
+        sentences.append(
+            f"Rows {outside}without a value, and rows with an unlisted label, are not counted."
+        )
         if self.counter.interval is not None:
             sentences.append("Values beyond the bounds are counted at the nearer bound.")
         sentences.append("Every accuracy is about the rows counted.")
@@ -588,9 +589,9 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
 
 def _no_horizon(given: object) -> UsageError:
-    most = "Say how many steps there will be at most, or which (sf.Calendar)"
     return UsageError(
         f"horizon = {shown(given)}",
         f"it is a whole number from 1 to {MOST_STEPS:,}, a calendar, or None",
-        f"{most}, or horizon=None if that is not known",
+        "Say how many steps there will be at most, or which (sf.Calendar), or horizon=None if that "
+        "is not known",
     )

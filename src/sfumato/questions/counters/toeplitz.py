@@ -209,8 +209,10 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
         return squares(self.horizon, self.precision)[first - 1 : last] * variance_of(self.law)
 
     def __str__(self) -> str:
-        units = f"2^-{self.precision}"
-        return f"a square-root Toeplitz matrix in units of {units} with {self.law} on each step"
+        return (
+            f"a square-root Toeplitz matrix in units of 2^-{self.precision} "
+            f"with {self.law} on each step"
+        )
 
 
 @lru_cache(maxsize=16)
@@ -345,9 +347,10 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         return _squares(self.parameters)[first - 1 : last] * sigma_squared
 
     def __str__(self) -> str:
-        buffers = len(self.parameters.theta)
-        matrix = f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision}"
-        return f"{matrix} with {self.law} on each step"
+        return (
+            f"a Toeplitz matrix of {len(self.parameters.theta)} buffers in units of "
+            f"2^-{self.precision} with {self.law} on each step"
+        )
 
 
 def moved_squared(

@@ -196,10 +196,8 @@ class FixedDepthTree(OverAxes, frozen=True):
         check_tree(self.depth, self.parts)
         stop_below = read_stop_below(self.stop_below)
         allocation = plain_allocation(self.allocation, self.depth)
-        msgspec.structs.force_setattr(self, "stop_below", stop_below)
-        msgspec.structs.force_setattr(self, "allocation", allocation)
         check_shares(self.shares)
-        settle(self)
+        settle(self, stop_below=stop_below, allocation=allocation)
 
     @property
     def parts(self) -> int:
@@ -555,9 +553,8 @@ class MultiQuantilePartitioner(
                     f"they cut a node into {parts}",
                     "Leave fanout out",
                 )
-            msgspec.structs.force_setattr(self, "fanout", parts)
             # Even quantiles are stored as a fan-out.
-            msgspec.structs.force_setattr(self, "at", None if at == _even(parts) else at)
+            settle(self, fanout=parts, at=None if at == _even(parts) else at)
         super().__post_init__()
         if self.fanout > MOST_FANOUT:
             raise UsageError(
@@ -577,11 +574,12 @@ class MultiQuantilePartitioner(
         """Why it is private; the sensitivity depends on how close the quantiles lie."""
         if self.at is None:
             return self.proof
-        uneven = (
-            "of the utility of a tuple of cuts, 2 rows_per_person (1 - the least gap between 0, the"
-            " quantiles and 1); of counts, L1 = rows_per_person (twice that under replace)."
+        return msgspec.structs.replace(
+            self.proof,
+            sensitivity="of the utility of a tuple of cuts, 2 rows_per_person (1 - the least gap "
+            "between 0, the quantiles and 1); of counts, L1 = rows_per_person (twice that under "
+            "replace).",
         )
-        return msgspec.structs.replace(self.proof, sensitivity=uneven)
 
     def quantiles(self, parts: int) -> tuple[Fraction, ...]:
         """Where a node is cut that has at least so many lattice cells, up to the fan-out."""

@@ -317,9 +317,7 @@ class UniformPartitioner(
                 "a noisy number of rows decides how many cells there are, and nothing pays for it",
                 "Give partition a share, or state partitions",
             )
-        msgspec.structs.force_setattr(self, "theta", float(theta))
-        msgspec.structs.force_setattr(self, "stop_below", stop_below)
-        settle(self)
+        settle(self, theta=float(theta), stop_below=stop_below)
 
     def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
         """The noise on the number of rows, if that is needed, and the noise on the cells.
