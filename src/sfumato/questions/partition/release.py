@@ -1,7 +1,7 @@
 """The answer of every partitioner: public boxes with noisy counts, and what one can ask of them.
 
-Before it stand boxes as GeoJSON, and the boxes of every size for a map (``regions_of``): the cells
-of a tree, and the nodes above them.
+Before it stand boxes as GeoJSON, and the boxes of every size for a map (``Partition.regions``): the
+cells of a tree, and the nodes above them.
 """
 
 from __future__ import annotations
