@@ -77,7 +77,10 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store, *, upgraded: b
     entries = list(rows.entries())
     where = secrets.reading(lambda kept: kept.value(MOVED))
     if where is None:
-        _require_empty(target)
+        if target.reading(_is_filled):
+            raise LedgerError(
+                target.label, "there is a ledger in it", "Name a new file, or an empty database"
+            )
         secrets.writing(lambda kept: kept.add_value(MOVED, target.label.encode()))
     elif where != target.label.encode():
         raise LedgerError(
@@ -129,13 +132,6 @@ def _wipe_seeds(kept: SecretRows) -> None:
 
 def _is_filled(rows: PublicRows) -> bool:
     return rows.identity() is not None or rows.highest() > 0
-
-
-def _require_empty(target: Store) -> None:
-    if target.reading(_is_filled):
-        raise LedgerError(
-            target.label, "there is a ledger in it", "Name a new file, or an empty database"
-        )
 
 
 def _note_copied(kept: SecretRows) -> None:

@@ -489,9 +489,7 @@ class Database:
             raise LedgerError(self.label, "it is a directory", "Name a file in it, as budget.db")
         is_there = self.path is None or os.path.lexists(self.path)
         if not is_there:
-            self._require_creatable()
-            if writes:
-                self._create()
+            self._create(writes=writes)
         self.is_made = is_there or writes
         is_file = self.path is not None and self.is_made
         try:
@@ -505,8 +503,12 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
-    def _require_creatable(self) -> None:
-        """Refuse a missing file that is not to be made, or whose folder is not there."""
+    def _create(self, *, writes: bool) -> None:
+        """Refuse a file that is not to be made, or whose folder is not there; make one to write to.
+
+        It is made for its owner only, and its name is made durable. The log files that SQLite puts
+        beside it inherit its mode.
+        """
         assert self.path is not None
         folder = os.path.dirname(self.path)
         # A file that was opened before is not made again: what was charged in it would be lost.
@@ -518,14 +520,8 @@ class Database:
             raise LedgerError(
                 self.label, "its file cannot be created: its folder may not be written", CREATABLE
             )
-
-    def _create(self) -> None:
-        """Create the file for its owner only, and make its name durable.
-
-        The log files that SQLite puts beside it inherit its mode.
-        """
-        assert self.path is not None
-        folder = os.path.dirname(self.path)
+        if not writes:
+            return
         try:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

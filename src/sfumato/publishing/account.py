@@ -243,9 +243,8 @@ class PublisherAccount:
         try:
             yield
         except BudgetExceeded as error:
-            if event is None or any(money):
-                error.requested = in_measure(money, self.rule)
-            else:
+            error.requested = in_measure(money, self.rule)
+            if event is not None and not any(money):
                 error.requested = event.rho
             match error.remaining:
                 case (int(first), int(second)):

@@ -83,8 +83,6 @@ class RowChoice(NamedTuple):
 
 
 KEY = 32  # bytes of a key
-KEPT_AXES = tuple[LatticeAxis | NearestAxis, ...]
-"""``ChosenBy``, with each kind of axis by its name."""
 
 
 class Draws(NamedTuple):
@@ -108,7 +106,8 @@ class Draws(NamedTuple):
     def of(cls, seed: bytes) -> Draws:
         """Return what the secrets kept."""
         key = seed[:KEY]
-        axes = from_bytes(seed[2 * KEY :], KEPT_AXES)
+        # ``ChosenBy``, with each kind of axis by its name.
+        axes = from_bytes(seed[2 * KEY :], tuple[LatticeAxis | NearestAxis, ...])
         return cls(key, RowChoice(seed[KEY : 2 * KEY], axes))
 
 

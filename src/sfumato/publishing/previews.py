@@ -279,13 +279,6 @@ def _advised(domain: Domain, question: AnyQuestion, answer: Preview) -> Preview:
     return msgspec.structs.replace(answer, advice=said)
 
 
-SUPPOSED = ZCDP("0.5")
-"""The cost at which a family is checked under a limit on the norm.
-
-Which tables the norm weighs how much depends on the cost only where noise is narrower than a row.
-"""
-
-
 def needs_to_check(plan: Plan, domain: Domain, unit: Unit) -> list[tuple[str, Needs]]:
     """Return the title of each question of a plan, and what is counted for it.
 
@@ -294,16 +287,17 @@ def needs_to_check(plan: Plan, domain: Domain, unit: Unit) -> list[tuple[str, Ne
     UsageError
         If a question does not fit the domain, or a family does not keep limits by cell.
     """
-    questions = plan.settled(domain).questions
-    return [(question.title, _needs(question, domain, unit)) for question in questions]
-
-
-def _needs(question: AnyQuestion, domain: Domain, unit: Unit) -> Needs:
-    """Return what is counted for a question; a family must keep the limits by cell."""
-    if not isinstance(question, tables.Tables):
-        return question.needs(domain)
-    question.require_unit(unit)
-    return question.needs_at(domain, unit, SUPPOSED)
+    named = []
+    for question in plan.settled(domain).questions:
+        if isinstance(question, tables.Tables):
+            # Which tables a limit on the norm weighs how much depends on the cost only where noise
+            # is narrower than a row, so any cost will do.
+            question.require_unit(unit)
+            needs = question.needs_at(domain, unit, ZCDP("0.5"))
+        else:
+            needs = question.needs(domain)
+        named.append((question.title, needs))
+    return named
 
 
 def checked(

@@ -476,10 +476,17 @@ class Stream:
                     kept = [row for row, count in zip(known, counts, strict=True) if count <= limit]
                 return name or last, self._summed(kept)
 
-            self._check_horizon(number)
+            horizon = self.horizon
+            if horizon is not None and number > horizon:
+                raise UsageError(
+                    f"step {number:,} of a stream",
+                    f"its horizon of {several(horizon, 'step')} is reached",
+                    "Open another stream under another key, which pays anew, or state a longer "
+                    "horizon, or None, from the start",
+                )
             after, output = self._advance(stored, bring, self._noise)
             # The last step leaves nothing behind that could tell what the increments were.
-            return OVER if number == self.horizon else after, msgspec.json.encode(output)
+            return OVER if number == horizon else after, msgspec.json.encode(output)
 
         step, fresh = self._guarded(name, work, tokens)
         self._show(step)
@@ -551,16 +558,6 @@ class Stream:
                 "Leave them out, or open with a person",
             )
         return _Rows(self._increments.rows(increment), None)
-
-    def _check_horizon(self, number: int) -> None:
-        horizon = self._mechanism.horizon
-        if horizon is not None and number > horizon:
-            raise UsageError(
-                f"step {number:,} of a stream",
-                f"its horizon of {several(horizon, 'step')} is reached",
-                "Open another stream under another key, which pays anew, or state a longer "
-                "horizon, or None, from the start",
-            )
 
     def _check_order(self, number: int, name: str, last: str) -> None:
         if self._calendar is not None and name != self._calendar.name(number - 1):

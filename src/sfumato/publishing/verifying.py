@@ -283,7 +283,12 @@ class Publication(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            for text in _texts(getattr(self, name)):
+            stated = getattr(self, name)
+            if isinstance(stated, Mapping):
+                stated = list(stated.values())
+            if stated is None:
+                continue
+            for text in stated if isinstance(stated, tuple | list) else (stated,):
                 _require_text(name, text)
         for name in self.notes:
             if name not in get_args(Note):
@@ -301,14 +306,6 @@ def listed(given: str | Sequence[str]) -> tuple[str, ...]:
     ('Wikimedia Foundation',)
     """
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _texts(value: object) -> list[object]:
-    if value is None:
-        return []
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return list(value) if isinstance(value, tuple | list) else [value]
 
 
 def _require_text(name: str, text: object) -> None:
