@@ -47,8 +47,7 @@ _HOST = r"(?:[\w.%~-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?"
 _PLACE_IN_PLANS = re.compile(rf"(?:[^@/?#\[\]]*@)?{_HOST}(?:,{_HOST})*(?:/[^?#\[\]]*)?", re.ASCII)
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# A path that no file can have: the driver looks for passwords there, and asks for none.
-_NO_FILE = f"{os.devnull}/none"
+
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -222,8 +221,19 @@ def table_at(kind: Kind, data: object) -> Address | None:
         return None
     if kind == "postgresql":
         require_clear(address.given, "the address of a source")
-    else:
-        _require_file(address)
+    elif address.parameters or kind_of(address.place) is not None:
+        # It may be a password, so it is not quoted.
+        raise UsageError(
+            "the address of a source in a file of DuckDB",
+            "it has more than the path of a file and a table",
+            'Write it as in "duckdb:trips.db?table=trips"',
+        )
+    elif not address.place or address.place.startswith(":memory:"):
+        raise UsageError(
+            "a source duckdb: without a file",
+            "only the connection that made a database in memory sees it",
+            'Give a relation of that connection, as in connection.table("trips")',
+        )
     if not address.table:
         example = {"postgresql": "postgresql://host/database", "duckdb": "duckdb:trips.db"}[kind]
         raise UsageError(
@@ -233,22 +243,6 @@ def table_at(kind: Kind, data: object) -> Address | None:
         )
     parts_of(address.table)
     return address
-
-
-def _require_file(address: Address) -> None:
-    if address.parameters or kind_of(address.place) is not None:
-        # It may be a password, so it is not quoted.
-        raise UsageError(
-            "the address of a source in a file of DuckDB",
-            "it has more than the path of a file and a table",
-            'Write it as in "duckdb:trips.db?table=trips"',
-        )
-    if not address.place or address.place.startswith(":memory:"):
-        raise UsageError(
-            "a source duckdb: without a file",
-            "only the connection that made a database in memory sees it",
-            'Give a relation of that connection, as in connection.table("trips")',
-        )
 
 
 def _joined(place: str, parameters: Iterable[tuple[str, str]]) -> str:
@@ -335,7 +329,8 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
         added["sslmode"] = "require"
     if not set(server.hosts) <= set(environment.get("PGHOST", "").split(",")):
         # Nothing that the custodian keeps is offered to a server that only the plan names.
-        added |= {"password": "", "passfile": _NO_FILE}
+        # The driver looks for passwords in a file that cannot be there, and asks for none.
+        added |= {"password": "", "passfile": f"{os.devnull}/none"}
     return server._with_parameters(server.place, [*server.parameters, *added.items()])
 
 

@@ -161,6 +161,11 @@ class LimitsByCell:
     rows : int
         In all.
     limits : Limits
+
+    Attributes
+    ----------
+    all_kept : int
+        Up to so many rows of a person all are kept, or none of a cell's.
     """
 
     def __init__(self, rows: int, limits: Limits) -> None:
@@ -171,15 +176,9 @@ class LimitsByCell:
         self._norm = limits.norm_per_person
         # Without rows to skip, those taken are a person's first ones.
         self._skips = limits.cells_per_person is not None or limits.rows_per_cell is not None
-
-    @property
-    def all_kept(self) -> int:
-        """The number of rows up to which all of a person's rows are kept, or none of a cell's.
-
-        So many rows fit in one cell and in all. Where cells are chosen, all rows of the cells that
-        are chosen are kept: that choice does not look at the order of rows.
-        """
-        return min(self._rows, self._rows_per_cell)
+        # So many rows fit in one cell and in all. Where cells are chosen, all rows of the cells
+        # that are chosen are kept: that choice does not look at the order of rows.
+        self.all_kept = min(rows, self._rows_per_cell)
 
     def candidates(self, tokens: list[Array]) -> Array | None:
         """Tell which rows need be looked at: int64 ndarray, ascending; None for all.
@@ -325,7 +324,6 @@ class Bounder(RowRecords[PackedRows]):
         self._add(has_cell, persons.tokens, fields)
 
     def _lattices(self, records: Records) -> PackedRows:
-        """Return the packed cells of records on each lattice."""
         fields = records[self._n_tokens :]
         return [fields[start:stop] for start, stop in self._spans]
 
@@ -506,24 +504,22 @@ class StackedLimits:
 
     def kept(self, rows: LimitedRows) -> Array:
         """Tell which rows are kept of all rows of some persons: int64 ndarray, ascending."""
+        all_persons = person_numbers(rows.tokens)
+        is_kept = np.ones(len(all_persons), bool)
+        if not len(all_persons):
+            return np.flatnonzero(is_kept)
+        deciding = np.flatnonzero(np.bincount(all_persons)[all_persons] > self.all_kept)
+        rows = rows.take(deciding)
         persons = person_numbers(rows.tokens)
-        is_kept = np.ones(len(persons), bool)
-        if len(persons):
-            deciding = np.flatnonzero(np.bincount(persons)[persons] > self.all_kept)
-            is_kept[deciding] = self._fit(rows.take(deciding))
+        squares = _sums_of_persons(self._added(rows, persons), persons)
+        fits = (squares <= self._norm.most) & first_rows(rows.tokens, self._norm.rows)
+        # No row after the first that does not fit is kept, even if a negative weight lets it fit.
+        is_kept[deciding] = _sums_of_persons(~fits, persons) == 0
         return np.flatnonzero(is_kept)
 
     def reduced(self, rows: LimitedRows) -> Array:
         """Tell which rows may be kept of a part of the rows of some persons: int64 ndarray."""
         return self.candidates(rows.tokens)
-
-    def _fit(self, rows: LimitedRows) -> Array:
-        """Tell whether each row comes before the first one that does not fit: bool ndarray."""
-        persons = person_numbers(rows.tokens)
-        squares = _sums_of_persons(self._added(rows, persons), persons)
-        fits = (squares <= self._norm.most) & first_rows(rows.tokens, self._norm.rows)
-        # No row after the first that does not fit is kept, even if a negative weight lets it fit.
-        return np.asarray(_sums_of_persons(~fits, persons) == 0)
 
     def _added(self, rows: LimitedRows, persons: Array) -> Array:
         """Return what each row adds to the squared norm of those before it: int64 ndarray."""
@@ -531,23 +527,18 @@ class StackedLimits:
         coordinates = list(self._packing.unpack(rows.cells).T) if self._norm.levels else []
         added = np.zeros(len(persons), np.int64)
         for table in self._norm.weighed:
-            cells = self._cells(table.margin, coordinates, len(persons))
+            cells = np.zeros(len(persons), np.int64)
+            along = zip(self._norm.levels, table.margin, coordinates, strict=True)
+            for fanouts, level, column in along:
+                if level:
+                    n_cells = sum(fanouts[level - 1])
+                    cells *= n_cells
+                    # The cell of this level in which each cell of the last one lies.
+                    ancestors = reduce(np.repeat, fanouts[level:], np.arange(n_cells))
+                    cells += ancestors[column]
             ranks = CellsOfPersons(persons, [cells]).ranks()
             added += table.weight * (2 * ranks + 1)
         return added
-
-    def _cells(self, margin: tuple[int, ...], coordinates: list[Array], n_rows: int) -> Array:
-        """Return the cell of each row in a table: int64 ndarray of shape (rows,)."""
-        cells = np.zeros(n_rows, np.int64)
-        along = zip(self._norm.levels, margin, coordinates, strict=True)
-        for fanouts, level, column in along:
-            if level:
-                n_cells = sum(fanouts[level - 1])
-                cells *= n_cells
-                # The cell of this level in which each cell of the last one lies.
-                ancestors = reduce(np.repeat, fanouts[level:], np.arange(n_cells))
-                cells += ancestors[column]
-        return cells
 
 
 def _sums_of_persons(numbers: Array, persons: Array) -> Array:
@@ -593,20 +584,17 @@ class PersonsInCells(PersonRecords[PackedRows]):
         self._add(packed[0] != DROPPED, persons.tokens, [cell_priorities, *packed, *rows, *sums])
 
     def _finished(self, records: Records, splits: int) -> PackedRows:
-        """Give the cells of each person, and the person's numbers in each of them."""
         joined = self._joined(records, splits, self._scratch)[self._n_tokens + 1 :]
         n_cells = self._form.n_cells
         numbers = [
             summed.numbers_of_persons(sums, joined[n_cells])
             for summed, sums in zip(self._need.sums, joined[n_cells + 1 :], strict=True)
         ]
-        return [[*self._located(joined[:n_cells], numbers), *numbers]]
-
-    def _located(self, packed: list[Array], numbers: list[Array]) -> list[Array]:
-        """Give the packed cells of persons, whose rows have the packed cells that are given."""
+        packed = joined[:n_cells]
         lattice = self._need.lattice
         if lattice == self._need.row_lattice:
-            return packed
+            return [[*packed, *numbers]]
+        # Segments of an axis are found by the person's number, all other cells as they were packed.
         # Without axes there is one cell, which has no coordinates.
         has_axes = self._need.row_lattice.axes
         coordinates = iter(self._form.packing.unpack(packed).T if has_axes else ())
@@ -616,7 +604,7 @@ class PersonsInCells(PersonRecords[PackedRows]):
             if summed.segments is not None
         }
         cells = [located[axis] if axis in located else next(coordinates) for axis in lattice.axes]
-        return self._packing.pack(cells)
+        return [[*self._packing.pack(cells), *numbers]]
 
     def _reduced(self, records: Records, splits: int) -> Records:
         # Another thread may ask for it, and the arrays that are used again are not for two.

@@ -70,7 +70,6 @@ from sfumato.errors import InternalError
 _EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 _FIRST = (1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
 _END = (dt.date.max.toordinal() + 1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
-_MICROSECONDS_AN_HOUR = MICROSECONDS_A_DAY // 24
 
 
 # Sends a column to its cells on one axis: int64 ndarray of shape (rows,).
@@ -142,7 +141,7 @@ def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
     """Number the fields of local times as the labels of an axis are numbered, from 0 on."""
     days = times // MICROSECONDS_A_DAY
     if part == "hour":
-        return (times % MICROSECONDS_A_DAY) // _MICROSECONDS_AN_HOUR
+        return (times % MICROSECONDS_A_DAY) // (MICROSECONDS_A_DAY // 24)
     if part == "weekday":
         return (days + DAYS_BEFORE_EPOCH) % 7
     if part == "week" and spanned:
@@ -161,8 +160,6 @@ def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
 
 # A column, and what its numbers count.
 _Reading: TypeAlias = tuple[str, TimeUnit | None]
-
-_Numeric: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing
 
 
 class RowLocator:
@@ -258,7 +255,11 @@ class RowLocator:
         return axis.locate(_numbers(batch, axis, converted))
 
 
-def _numbers(batch: pa.RecordBatch, axis: _Numeric, converted: dict[_Reading, Array]) -> Array:
+def _numbers(
+    batch: pa.RecordBatch,
+    axis: GridAxis | EdgesAxis | BinsAndMissing,
+    converted: dict[_Reading, Array],
+) -> Array:
     # One column may be read as days by one axis, and as microseconds by another.
     reading = (axis.column_name, axis.time)
     if reading not in converted:

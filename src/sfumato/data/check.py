@@ -45,7 +45,6 @@ from sfumato.data.reader import (
     with_rows,
 )
 from sfumato.data.scan import Reading
-from sfumato.data.schema import KnownTypes
 from sfumato.data.source import Source, columns_of
 from sfumato.domain import Lattice, grid_axis
 from sfumato.errors import DataError, without_frames
@@ -123,16 +122,14 @@ def _read(
     losses: Losses,
     progress: Progress | None,
 ) -> _Part:
-    """Read all rows, on as many threads as a scan does, and count what is lost."""
     columns = columns_of(source, needs)
     all_rows = guarded(reader.name, reader.rows) if progress else None
     tell = None if progress is None else lambda rows_done: progress(rows_done, all_rows)
-    threads = thread_limit()
     pieces = guarded(reader.name, reader.pieces_noting, columns, losses)
-    types = KnownTypes(reader.name, columns, source.unit.person)
     # A key of its own: a check must not show which rows a release keeps.
     new_part = partial(_Part, source, needs, fresh_key())
-    return Reading(reader.name, types, pieces, tell).counted(new_part, threads)
+    reading = Reading(reader.name, columns, source.unit.person, pieces, tell)
+    return reading.counted(new_part, thread_limit())
 
 
 def _hints_of_losses(losses: Losses) -> Iterator[str]:
@@ -192,6 +189,8 @@ class _Part:
     persons : PersonCounter or None
     by_cell : dict of int to CellPersonCounter
         Of each question that has limits on cells.
+    records : list of PersonCounter and CellPersonCounter
+        All that remembers persons.
     """
 
     def __init__(self, source: Source, needs: Sequence[Needs], key: bytes, threads: int) -> None:
@@ -206,23 +205,21 @@ class _Part:
         self.counted = np.zeros(len(needs), np.int64)
         self.persons: PersonCounter | None = None
         self.by_cell: dict[int, CellPersonCounter] = {}
+        self.records: list[PersonCounter | CellPersonCounter] = []
         if self._unit.person is not None:
             self.persons = PersonCounter(self._unit.rows_per_person, len(needs))
+            self.records.append(self.persons)
             for question, need in enumerate(needs):
                 unit = limits_on_cells(need, self._unit)
                 if unit is not None:
                     self.by_cell[question] = CellPersonCounter(key, need, unit)
+        self.records += self.by_cell.values()
         limited = [needs[question] for question in self.by_cell]
         self.locator = RowLocator(
             [axis for need in limited for axis in need.columns], chosen_by(limited), key
         )
         for records in self.records:
             records.share(threads)
-
-    @property
-    def records(self) -> list[PersonCounter | CellPersonCounter]:
-        """All that remembers persons."""
-        return [*([] if self.persons is None else [self.persons]), *self.by_cell.values()]
 
     def add(self, chunk: pa.RecordBatch) -> None:
         """Count a chunk."""

@@ -140,15 +140,6 @@ class DateFormat(msgspec.Struct, frozen=True):
         return not {"H", "I"}.isdisjoint(self._directives)
 
     @property
-    def pattern(self) -> str | None:
-        """The pattern by which Arrow finds the parts of all fields of a column.
-
-        None if the parts have to be found field by field: Arrow's patterns are about ASCII here,
-        and a zone is no number.
-        """
-        return None if self.has_zone or not self.text.isascii() else self._pattern.pattern.decode()
-
-    @property
     def has_short_years(self) -> bool:
         """Whether years have two digits."""
         return "y" in self._directives
@@ -217,13 +208,15 @@ def iso_fields(texts: pa.Array, format_: DateFormat) -> pa.Array:
     pyarrow.BinaryArray of shape (rows,)
         Null where a field is missing or has another form. A day or a time may be none.
     """
-    if format_.pattern is not None:
-        parts = pc.extract_regex(texts, rf"(?i)^[ \t]*{format_.pattern}[ \t]*$")
-        names = [part.name for part in parts.type]
-        return _joined_parts(dict(zip(names, parts.flatten(), strict=True)), format_)
-    distinct = texts.dictionary_encode()
-    written = [format_.iso(field) for field in distinct.dictionary.to_pylist()]
-    return pa.array(written, pa.string()).cast(pa.binary()).take(distinct.indices)
+    # Arrow's patterns are about ASCII here, and a zone is no number: these are read one by one.
+    if format_.has_zone or not format_.text.isascii():
+        distinct = texts.dictionary_encode()
+        written = [format_.iso(field) for field in distinct.dictionary.to_pylist()]
+        return pa.array(written, pa.string()).cast(pa.binary()).take(distinct.indices)
+    pattern = format_._pattern.pattern.decode()
+    parts = pc.extract_regex(texts, rf"(?i)^[ \t]*{pattern}[ \t]*$")
+    names = [part.name for part in parts.type]
+    return _joined_parts(dict(zip(names, parts.flatten(), strict=True)), format_)
 
 
 def _joined_parts(parts: dict[str, pa.Array], format_: DateFormat) -> pa.Array:

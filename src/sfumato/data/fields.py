@@ -64,13 +64,20 @@ from sfumato.errors import DataError
 # Reads one field by itself; None where it does not parse.
 ReadOne: TypeAlias = Callable[[bytes], object]
 
-# Reads a column as a whole; every field of it parses, or is null.
-ReadAll: TypeAlias = Callable[[pa.Array], pa.Array]
-
 TIMESTAMP = pa.timestamp("us", "UTC")
 _TRUTHS = {b"1": True, b"true": True, b"0": False, b"false": False}
-_ANSWERS = {b"t": True, b"yes": True, b"y": True, b"f": False, b"no": False, b"n": False}
-_WHOLE_TRUTHS = {b"1.0": True, b"0.0": False}  # a program that knows no missing boolean writes them
+_ANSWERS = {
+    **_TRUTHS,
+    b"t": True,
+    b"yes": True,
+    b"y": True,
+    b"f": False,
+    b"no": False,
+    b"n": False,
+    # A program that knows no missing boolean writes numbers.
+    b"1.0": True,
+    b"0.0": False,
+}
 
 
 def declared(column: Column) -> pa.DataType:
@@ -174,7 +181,10 @@ def _one_by_one(texts: pa.Array, read_one: ReadOne, type_: pa.DataType) -> pa.Ar
 
 
 def _plain_as_a_whole(
-    texts: pa.Array, is_plain: pa.Array, read_all: ReadAll, read_one: ReadOne
+    texts: pa.Array,
+    is_plain: pa.Array,
+    read_all: Callable[[pa.Array], pa.Array],
+    read_one: ReadOne,
 ) -> pa.Array:
     is_plain = is_true(is_plain)
     values = read_all(without(texts, pc.invert(is_plain)))
@@ -247,8 +257,7 @@ def _decimal(raw: bytes) -> float | None:
 
 
 def _answer(raw: bytes) -> bool | None:
-    raw = raw.strip(BLANKS).lower()
-    return (_TRUTHS | _ANSWERS | _WHOLE_TRUTHS).get(raw)
+    return _ANSWERS.get(raw.strip(BLANKS).lower())
 
 
 def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
@@ -429,10 +438,6 @@ def sentence(column: str, looks: str, fields: int) -> str:
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 
-_FEW = 1000
-_BLANK_BYTES = (ord(" "), ord("\t"))
-_OUTER_BLANKS = r"^[ \t]+|[ \t]+$"
-
 
 def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
     """Give the types that the domain declares. Nothing is read.
@@ -499,8 +504,7 @@ class TextFile(NotingReader):
         n_empty = filled[-1] - filled[0] + 1 - len(filled)
         if not n_empty:
             return None
-        empty = several(n_empty, "empty cell")
-        return f"{self.names_place} has {empty} between names, {MERGED}"
+        return f"{self.names_place} has {several(n_empty, 'empty cell')} between names, {MERGED}"
 
     def other_separator(self) -> tuple[str, str] | None:
         """Say whether the names look as if another sign separated them; those of a sheet do not."""
@@ -553,8 +557,7 @@ def _without_missing(texts: pa.Array, column: Column, type_: pa.DataType) -> pa.
     """Make null what stands for a missing value in this column, with or without blanks around."""
     listed = _listed(column)
     missing = binary_of([text.encode() for text in MISSING if text not in listed])
-    stripped = without_blanks(texts)
-    texts = without(texts, pc.is_in(stripped, missing))
+    texts = without(texts, pc.is_in(without_blanks(texts), missing))
     # Of numbers, dates and booleans, blanks are no part; of a label, they may be.
     return texts if pt.is_string(type_) else without_blanks(texts)
 
@@ -573,9 +576,9 @@ def without_blanks(texts: pa.Array) -> pa.Array:
     is_filled = ends[1:] > ends[:-1]
     text = np.frombuffer(data, np.uint8)
     outer = np.append(text[ends[:-1][is_filled]], text[ends[1:][is_filled] - 1])
-    if not np.isin(outer, _BLANK_BYTES).any():
+    if not np.isin(outer, list(b" \t")).any():
         return texts
-    return pc.replace_substring_regex(texts, _OUTER_BLANKS, "")
+    return pc.replace_substring_regex(texts, r"^[ \t]+|[ \t]+$", "")
 
 
 # --- batches --------------------------------------------------------------------------------------
@@ -621,7 +624,7 @@ def _parsed_dictionary(
 ) -> pa.Array | None:
     """Read the fields of a dictionary; None if one of them does not parse."""
     fields = encoded.dictionary
-    if pt.is_string(type_) and len(fields) <= _FEW:
+    if pt.is_string(type_) and len(fields) <= 1000:
         texts = [None if field is None else text_of(field) for field in fields.to_pylist()]
         # A small file then needs none of Arrow's functions: their import takes longer than its
         # rows.

@@ -103,7 +103,6 @@ def _joined(parts: list[Array]) -> Array:
 def _laid_out(
     lattice: Lattice, coordinates: Array, columns: dict[str, Array], key_index: int
 ) -> ShownKeys:
-    """Return what is shown of groups whose keys are numbered."""
     numbers = coordinates[:, key_index]
     values = np.zeros(lattice.axes[key_index].size, np.int64)
     values[numbers] = columns[NOISY_ROWS]

@@ -15,7 +15,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 import msgspec
 import numpy as np
@@ -319,9 +319,6 @@ MOST_COMPARISONS = 100_000
 OTHER_NUMBER = "(another number)"
 
 _LABEL_LENGTH = 60
-# The beginning of a label; 0, or a digest of the label if it is longer.
-_Label: TypeAlias = tuple[str, int]
-
 
 # The cells of an axis for a check: all of its own in one, and the four that are added.
 WITHIN, UNLISTED, MISSING, BELOW, ABOVE = range(5)
@@ -346,8 +343,7 @@ class AxisLosses:
         self._stepped = isinstance(self._axis, GridAxis) and self._axis.step is not None
         self._has_cell = np.array([True, False, False, True, True])
         if isinstance(self._axis, LabelAxis):
-            own_labels = self._axis.labels[: self._axis.n_listed]
-            labels = (*own_labels, "other", "missing")
+            labels = (*self._axis.labels[: self._axis.n_listed], "other", "missing")
             apart = msgspec.structs.replace(self._axis, labels=labels, other=True, missing=True)
             self._labels = cells_of(apart)
             # A span of the calendar lists no labels.
@@ -360,7 +356,8 @@ class AxisLosses:
             self._ends = [lower, upper if self._stepped else math.nextafter(upper, math.inf)]
             self._has_cell[MISSING] = has_missing or self._axis.missing is not None
         self._rows = np.zeros(len(self._has_cell), np.int64)
-        self._seen = Counter[_Label]()
+        # Of a label, its beginning; and 0, or a digest of it where it is longer.
+        self._seen = Counter[tuple[str, int]]()
         self._n_labels = 0
         self._exact = True
 
@@ -496,7 +493,6 @@ class PersonCounter(PersonRecords[None]):
         self._add(every_row, tokens, [which.astype(np.int64) for which in counted])
 
     def _finished(self, records: Records, splits: int) -> None:
-        """Count the persons of one partition."""
         numbers = self._reduced(records, splits)[self._n_tokens :]
         for question, n_rows in enumerate(numbers):
             kept = np.minimum(n_rows, self._most).sum()

@@ -34,7 +34,6 @@ from sfumato.data.priorities import OBJECT
 from sfumato.data.reader import Column, Losses
 from sfumato.domain import Label, microseconds, nanoseconds
 
-_SHORT = 10**20  # whole numbers below are written as their digits, as a column of text has them
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)
 
 # Reads one object by itself; None where it is missing or of another kind.
@@ -155,7 +154,6 @@ def _text_or_boolean(value: object) -> str | None:
 
 
 def _whole_label(listed: Sequence[Label]) -> ReadOne:
-    """Read labels that are whole numbers; see ``fields.whole_label``."""
     known = frozenset(listed)
     stand_in = unlisted_number(known)
 
@@ -229,7 +227,8 @@ def _written_number(value: object) -> str | None:
     if exact.is_infinite():
         return str(float(exact))
     sign, digits, exponent = exact.as_tuple()
-    if exact.copy_abs() < _SHORT and exact == exact.to_integral_value():
+    # Short whole numbers are written as their digits, as a column of text has them.
+    if exact.copy_abs() < 10**20 and exact == exact.to_integral_value():
         return str(int(exact))
     assert isinstance(exponent, int)
     significant = "".join(map(str, digits)).rstrip("0")

@@ -22,9 +22,6 @@ _SEPARATOR_WORDS = {"tab": TAB, "\\t": TAB}
 # What may stand between thousands. Signs that look alike are read as one.
 _THOUSANDS = {sign: sign for sign in ".,' _"} | {"’": "'", "\u00a0": " ", "\u202f": " "}
 
-_OF_TEXT = ("separator", "encoding")
-_OF_SHEETS = ("sheet",)
-
 
 class Notation(msgspec.Struct, frozen=True):
     """How the values of one column are written.
@@ -113,7 +110,7 @@ class FileOptions(msgspec.Struct, frozen=True):
         name : str
             What errors call the file.
         """
-        of_others = {"CSV": _OF_SHEETS, "Excel": _OF_TEXT}.get(form)
+        of_others = {"CSV": ("sheet",), "Excel": ("separator", "encoding")}.get(form)
         for option in self.changed():
             if of_others is None or option in of_others:
                 raise _unused(option, f"{name} is {'an' if form == 'Excel' else 'a'} {form} file")
@@ -180,11 +177,19 @@ def file_options(stated: StatedOptions) -> FileOptions:
             "the sign before decimals is a point or a comma",
             'Write decimal="," for 1,5, or leave it out for 1.5',
         )
+    # A plan may state any value of TOML.
+    header_row: object = 1 if stated.header_row is None else stated.header_row
+    if isinstance(header_row, bool) or not isinstance(header_row, int) or header_row < 1:
+        raise UsageError(
+            f"header_row = {shown(header_row)}",
+            "it is the number of the line or row that names the columns, and the first one is 1",
+            "Write header_row=3 if two lines stand above the names",
+        )
     encoding = stated.encoding
     return FileOptions(
         separator=_separator(stated.separator),
         encoding=UTF_8 if encoding is None else encoding_of(_text("encoding", encoding)),
-        header_row=_header_row(stated.header_row),
+        header_row=header_row,
         sheet=None if stated.sheet is None else _text("sheet", stated.sheet),
         decimal=decimal,
         thousands=_thousands(stated.thousands, decimal),
@@ -230,18 +235,6 @@ def _thousands(thousands: object, decimal: str) -> str | None:
             'Write thousands="." and decimal="," for 1.234,5, or leave it out',
         )
     return _THOUSANDS[text]
-
-
-def _header_row(header_row: object) -> int:
-    if header_row is None:
-        return 1
-    if isinstance(header_row, bool) or not isinstance(header_row, int) or header_row < 1:
-        raise UsageError(
-            f"header_row = {shown(header_row)}",
-            "it is the number of the line or row that names the columns, and the first one is 1",
-            "Write header_row=3 if two lines stand above the names",
-        )
-    return header_row
 
 
 def _date_formats(given: object) -> tuple[tuple[str, DateFormat], ...]:

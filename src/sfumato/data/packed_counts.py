@@ -139,21 +139,17 @@ class RowForm:
     ----------
     packing : Packing
         Of the lattice.
+    n_cells : int
+        How many of the integers are packed cells; the others are values.
+    n_integers : int
+        How many integers it keeps of a row.
     """
 
     def __init__(self, needs: Needs) -> None:
         self.packing = Packing(needs.lattice)
         self._values = [summed.axis for summed in needs.sums]
-
-    @property
-    def n_integers(self) -> int:
-        """How many integers it keeps of a row."""
-        return self.n_cells + len(self._values)
-
-    @property
-    def n_cells(self) -> int:
-        """How many of the integers are packed cells; the others are values."""
-        return len(self.packing.groups)
+        self.n_cells = len(self.packing.groups)
+        self.n_integers = self.n_cells + len(self._values)
 
     def of(self, cells: Cells) -> list[Array]:
         """Give the integers of a chunk: int64 ndarrays of shape (rows,)."""
@@ -287,7 +283,22 @@ class SparseCounts:
         rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
         self._pending = []
         self._rows = 0
-        self._join(*self._run_totals(rows))
+        n_cells = len(self._packing.groups)
+        # The distinct cells of these rows; of each, how many rows it has, and their sums.
+        if not self._columns:
+            # To sort one integer is many times as fast as to find the order.
+            order = _sorting_order(rows) if len(rows) > 1 else None
+            cells = [np.sort(rows[0])] if order is None else [integers[order] for integers in rows]
+            starts = run_starts(cells)
+            lengths = np.diff(starts, append=len(cells[0]))
+            self._join([integers[starts] for integers in cells], lengths[:, None])
+            return
+        order = _sorting_order(rows[:n_cells])
+        cells = [integers[order] for integers in rows[:n_cells]]
+        values = [integers[order] for integers in rows[n_cells:]]
+        ones = np.ones(len(order), np.int64)
+        added = np.stack([ones, *(column.of(values) for column in self._columns)], axis=1)
+        self._join(*_summed(cells, added))
 
     def _join(self, new_cells: list[Array], new_totals: Array) -> None:
         if self._totals.dtype != object and _may_overflow(self._columns, self._all_rows):
@@ -308,23 +319,6 @@ class SparseCounts:
         if len(other._totals):
             self._packing.renumber(other._cells, key_numbers)
             self._join(other._cells, other._totals)
-
-    def _run_totals(self, rows: list[Array]) -> tuple[list[Array], Array]:
-        """Return the distinct cells of some rows; of each, how many rows it has, and their sums."""
-        n_cells = len(self._packing.groups)
-        if not self._columns:
-            # To sort one integer is many times as fast as to find the order.
-            order = _sorting_order(rows) if len(rows) > 1 else None
-            cells = [np.sort(rows[0])] if order is None else [integers[order] for integers in rows]
-            starts = run_starts(cells)
-            lengths = np.diff(starts, append=len(cells[0]))
-            return [integers[starts] for integers in cells], lengths[:, None]
-        order = _sorting_order(rows[:n_cells])
-        cells = [integers[order] for integers in rows[:n_cells]]
-        values = [integers[order] for integers in rows[n_cells:]]
-        ones = np.ones(len(order), np.int64)
-        added = np.stack([ones, *(column.of(values) for column in self._columns)], axis=1)
-        return _summed(cells, added)
 
     def cube(self) -> Cube:
         """Give the counts, and the sums where there are values."""

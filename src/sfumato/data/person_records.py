@@ -100,9 +100,6 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 # One array for each field, all of shape (records,).
 Records: TypeAlias = list[Array]
 
-# Drops the records that are not needed, of all that it is given.
-Reduce: TypeAlias = Callable[[Records], Records]
-
 
 def memory_limit() -> int:
     """Read how many bytes of records a scan may hold: ``SFUMATO_MEMORY``, as ``256M``, or 2**29.
@@ -138,7 +135,7 @@ class ExternalPartitions:
         called only where it turns out to help.
     """
 
-    def __init__(self, limit: int, reduce: Reduce | None = None) -> None:
+    def __init__(self, limit: int, reduce: Callable[[Records], Records] | None = None) -> None:
         self._limit = limit
         self._reduce = reduce
         self._blocks = _Blocks(self._limit // 16)
@@ -182,13 +179,11 @@ class ExternalPartitions:
         return row_bytes * sum(self._held_rows)
 
     def _as_held(self, records: Records) -> Records:
-        """Return records in the form in which they are held."""
         if not self._in_halves:
             return records
         return [(records[0] >> np.uint64(32)).astype(np.uint32), *records[1:]]
 
     def _hold(self, partition: int, records: Records, indices: Array) -> None:
-        """Copy some records to the blocks of a partition."""
         blocks = self._held[partition]
         while len(indices):
             filled = self._held_rows[partition] % BLOCK_ROWS
@@ -742,14 +737,6 @@ class _Copies(PersonRecords[tuple[Records, Array]]):
 # --- numbers of persons ---------------------------------------------------------------------------
 
 
-def _numbers_of_rows(rows: Array, starts: Array) -> Array:
-    return np.add.reduceat(rows, starts).astype(float)
-
-
-def _numbers_of_cells(rows: Array, starts: Array) -> Array:
-    return np.diff(np.append(starts, len(rows))).astype(float)
-
-
 def _norms(rows: Array, starts: Array) -> Array:
     """Return the norms of the persons' counts, rounded up."""
     squares = np.add.reduceat(rows.astype(float) ** 2, starts)
@@ -758,15 +745,14 @@ def _norms(rows: Array, starts: Array) -> Array:
     return np.asarray(norms - ((norms - 1) ** 2 >= squares))
 
 
-def _largest_counts(rows: Array, starts: Array) -> Array:
-    return np.maximum.reduceat(rows, starts).astype(float)
+# Finds each person's number from the rows of persons in cells, and from where persons begin.
+Number: TypeAlias = Callable[[Array, Array], Array]
 
-
-# The numbers that cells matter to, from the rows of persons in cells, and where persons begin.
-NUMBERS: Mapping[Counted, Callable[[Array, Array], Array]] = {
-    "cells of each person": _numbers_of_cells,
+# Those that cells matter to.
+NUMBERS: Mapping[Counted, Number] = {
+    "cells of each person": lambda rows, starts: np.diff(starts, append=len(rows)),
     "norm of each person": _norms,
-    "largest cell of each person": _largest_counts,
+    "largest cell of each person": np.maximum.reduceat,
 }
 
 
@@ -787,7 +773,7 @@ class PersonNumbers(PersonRecords[PackedRows]):
         need = needs[0]
         axes = [need.lattice.axes[0] for need in needs]
         self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
-        self._number = NUMBERS.get(need.counted, _numbers_of_rows)
+        self._number: Number = NUMBERS.get(need.counted, np.add.reduceat)
         if need.cells is not None and need.counted in NUMBERS:
             self.packings = [(0, Packing(need.cells))]
 
@@ -800,10 +786,9 @@ class PersonNumbers(PersonRecords[PackedRows]):
         self._add(packed[0] != DROPPED if packed else rows > 0, persons.tokens, [*packed, rows])
 
     def _finished(self, records: Records, splits: int) -> PackedRows:
-        """Locate the numbers of the persons of one partition."""
         joined = self._reduced(records, splits)
         numbers = self._number(joined[-1], run_starts(joined[: self._n_tokens]))
-        return [[axis.locate(numbers)] for axis in self._axes]
+        return [[axis.locate(numbers.astype(float, copy=False))] for axis in self._axes]
 
     def _reduced(self, records: Records, splits: int) -> Records:
         """Join the records of each person in a cell into one; they are then sorted by person."""

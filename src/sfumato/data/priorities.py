@@ -201,7 +201,6 @@ OBJECT = "\0"
 """What the id of a person begins with that was an object, and no text (see ``objects``)."""
 
 _WRITTEN_INTEGER = r"^(?:\x00[mn])?(?:0|-?[1-9][0-9]{0,19})\z"
-_SURE_DIGITS = 18  # so many always fit 64 bits
 _LONGEST_INTEGER = len("\0n-") + 20
 
 
@@ -339,7 +338,8 @@ def _with_odd_integers(texts: pa.Array, words: Array) -> Array:
     digits = texts.filter(array_of(writes)).cast(pa.large_string())
     digits = pc.utf8_ltrim(digits, f"{OBJECT}mn")
     found_words = words[writes]
-    is_sure = ndarray_of(pc.utf8_length(digits)) <= _SURE_DIGITS
+    # So many digits always fit 64 bits.
+    is_sure = ndarray_of(pc.utf8_length(digits)) <= 18
     sure = digits.filter(array_of(is_sure)).cast(pa.int64())
     found_words[is_sure] = ndarray_of(sure).view(np.uint64)
     for index in np.flatnonzero(~is_sure).tolist():

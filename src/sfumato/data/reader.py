@@ -432,9 +432,8 @@ def kind_of_failure(error: BaseException, name: str) -> tuple[str, str]:
     for pattern, obstacle, remedy in _KINDS:
         if re.search(pattern, str(error)[:200]):
             return obstacle, remedy
-    kind = type(error).__name__
-    obstacle = f"it cannot be read ({kind}; its message is withheld, because it may quote values)"
-    return obstacle, "Check the table with the tool that wrote it"
+    withheld = f"{type(error).__name__}; its message is withheld, because it may quote values"
+    return f"it cannot be read ({withheld})", "Check the table with the tool that wrote it"
 
 
 def stat_file(path: Path, name: str) -> os.stat_result:

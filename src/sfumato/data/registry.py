@@ -109,13 +109,12 @@ def register_reader(reader: R) -> R:
             f"it does not implement {' and '.join(missing)}",
             "Write it; see docs/extending.md",
         )
-    _outside[:] = [other for other in _outside if _full_name(other) != _full_name(reader)]
+    full_name = (reader.__module__, reader.__qualname__)
+    _outside[:] = [
+        other for other in _outside if (other.__module__, other.__qualname__) != full_name
+    ]
     _outside.append(reader)
     return reader
-
-
-def _full_name(reader: type[Reader]) -> tuple[str, str]:
-    return reader.__module__, reader.__qualname__
 
 
 @cache
@@ -157,17 +156,22 @@ def _reader_of(
     # The type is asked: a DataFrame of Spark Connect has every attribute, as a column.
     kind = type(data)
     if hasattr(kind, "to_frame") and hasattr(kind, "dtype"):
-        obstacle = "it is one column, and a source is a table"
-        remedy = "Write sf.source(series.to_frame(), domain)"
-        raise UsageError(f"a source of type {type(data).__name__}", obstacle, remedy)
+        raise UsageError(
+            f"a source of type {kind.__name__}",
+            "it is one column, and a source is a table",
+            "Write sf.source(series.to_frame(), domain)",
+        )
     for candidate in _candidates(data):
         reader = candidate.of(data, axes, person)
         if isinstance(reader, Reader):
             return reader
     if isinstance(data, str | os.PathLike):
         local(os.fspath(data))  # raises an error that says why an address is not read
-    obstacle = "it is no path, no array and has no Arrow stream"
-    raise UsageError(f"a source of type {type(data).__name__}", obstacle, _table_of(data))
+    raise UsageError(
+        f"a source of type {kind.__name__}",
+        "it is no path, no array and has no Arrow stream",
+        _table_of(data),
+    )
 
 
 def _table_of(data: object) -> str:

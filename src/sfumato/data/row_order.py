@@ -87,8 +87,7 @@ def ordered_rows(
         is_tied[tied] = True
         is_tied[above] = same
         tied = np.flatnonzero(is_tied)
-    copies = _copies(order, priorities, tied, keys, index_bits)
-    return OrderedRows(order, words, copies)
+    return OrderedRows(order, words, _copies(order, priorities, tied, keys, index_bits))
 
 
 def _pack(
@@ -292,13 +291,12 @@ class CopyNumbers:
         if not len(places):
             return
         own = rows.order[places]
-        first = priorities[own]
         is_copy = np.zeros(len(rows.order), bool)
         is_copy[rows.copies] = True
         # A row that is no copy begins anew with number 1.
         indices = np.arange(len(places))
         firsts = np.maximum.accumulate(np.where(is_copy[places], 0, indices))
-        of_copies = self.priorities(first, indices - firsts + 1)
+        of_copies = self.priorities(priorities[own], indices - firsts + 1)
         order = ordered_rows([spread(persons)], of_copies).order
         rows.order[places] = own[order]
 

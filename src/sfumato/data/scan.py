@@ -113,8 +113,7 @@ def cubes_of_pieces(
     threads : int
         How many may be used.
     """
-    types = KnownTypes(scan.name, scan.columns, scan.unit.person)
-    reading = Reading(scan.name, types, pieces, progress)
+    reading = Reading(scan.name, scan.columns, scan.unit.person, pieces, progress)
     # As many threads have counts of their own as do not take too much memory.
     dense = [need for need in scan.needs if need.lattice.size <= DENSE_LIMIT]
     dense_cells = sum(need.lattice.size * (1 + 2 * len(need.sums)) for need in dense)
@@ -131,6 +130,8 @@ class PartialCounts:
     ----------
     rows_done : int
         How many rows were given to it.
+    records : list of PersonRecords
+        What remembers rows of persons.
     """
 
     def __init__(self, scan: Scan, threads: int) -> None:
@@ -139,6 +140,7 @@ class PartialCounts:
         axes = [axis for need in scan.needs for axis in need.columns]
         self.locator = RowLocator(axes, scan.choice if scan.unit.person else (), scan.key)
         self.tallies = _tallies(scan.needs, scan.unit, scan.key)
+        self.records = [tally.records for tally in self.tallies if tally.records is not None]
         self._row_filter = None if scan.row_filter is None else scan.row_filter.apart()
         for records in self.records:
             records.share(threads)
@@ -162,11 +164,6 @@ class PartialCounts:
                 return
         for tally in self.tallies:
             tally.take(cells, rows)
-
-    @property
-    def records(self) -> list[PersonRecords[object]]:
-        """What remembers rows of persons."""
-        return [tally.records for tally in self.tallies if tally.records is not None]
 
     def finish(self) -> Iterator[None]:
         """Count what had to wait, in steps."""
@@ -338,7 +335,9 @@ class Reading:
     ----------
     name : str
         What errors call the table.
-    types : KnownTypes
+    columns : Columns
+    person : str or None
+        The person's column.
     pieces : iterable of callables
     progress : callable or None
         As for ``cubes_of_pieces``.
@@ -347,13 +346,14 @@ class Reading:
     def __init__(
         self,
         name: str,
-        types: KnownTypes,
+        columns: Columns,
+        person: str | None,
         pieces: Iterable[Piece],
         progress: Callable[[int], None] | None,
     ) -> None:
         keep_freed_arrays()
         self._name = name
-        self._types = types
+        self._types = KnownTypes(name, columns, person)
         self._pieces = Turns(pieces)
         self._progress = progress
         self._told = 0
@@ -423,7 +423,6 @@ class Reading:
 
 
 def _taken(types: KnownTypes, pieces: Iterable[Piece], part: ThreadPart) -> Iterator[None]:
-    """Take pieces as long as there are any, chunk by chunk."""
     return map(part.add, _chunks(types, pieces, part.locator))
 
 

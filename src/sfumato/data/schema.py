@@ -31,7 +31,6 @@ ENGINE_TYPE = b"sfumato_engine_type"
 # The types that hold all values of a kind.
 _WIDEST = {"text": pa.large_string(), "bytes": pa.large_binary()}
 
-_MOST_DIGITS = 76  # of a decimal of Arrow
 _NESTED = "a nested type, or one of the engine's own"
 TypeTest = Callable[[pa.DataType], bool]
 _KINDS: dict[str, tuple[TypeTest, ...]] = {
@@ -146,28 +145,21 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
     pyarrow.DataType or None
         None if equal ids might become unequal: 0.1 in single precision is not 0.1 in double.
     """
-    plain = [plain_type(type_) for type_ in types]
-    distinct = list(dict.fromkeys(type_ for type_ in plain if not pt.is_null(type_)))
-    if not distinct:
-        return pa.null()
-    return distinct[0] if len(distinct) == 1 else _common_form(distinct)
-
-
-def _common_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """Return a type that holds all ids of several types, so that equal ones stay equal."""
-    kind, *others = {_kind(type_) for type_ in types}
+    plain = dict.fromkeys(map(plain_type, types))
+    distinct = [type_ for type_ in plain if not pt.is_null(type_)]
+    if len(distinct) < 2:
+        return distinct[0] if distinct else pa.null()
+    kind, *others = {_kind(type_) for type_ in distinct}
     if kind in _WIDEST and not others:
         return _WIDEST[kind]
-    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in types):
+    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
         return pa.int64()
-    return _wide_decimal(types) if all(map(pt.is_decimal, types)) else None
-
-
-def _wide_decimal(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """Return a decimal type that holds all values of some; None if there is none."""
-    scale = max(type_.scale for type_ in types)
-    digits = scale + max(type_.precision - type_.scale for type_ in types)
-    return pa.decimal256(digits, scale) if digits <= _MOST_DIGITS else None
+    if not all(map(pt.is_decimal, distinct)):
+        return None
+    scale = max(type_.scale for type_ in distinct)
+    digits = scale + max(type_.precision - type_.scale for type_ in distinct)
+    # A decimal of Arrow has no more digits.
+    return pa.decimal256(digits, scale) if digits <= 76 else None
 
 
 # --- types that change while rows are read ------------------------------------------------------
@@ -221,8 +213,11 @@ class KnownTypes:
         return batch
 
     def _changed(self, column: str, obstacle: str) -> DataError:
-        remedy = "Write the column with one type in all rows"
-        return DataError(f"{self._name}, column {column!r}", obstacle, remedy)
+        return DataError(
+            f"{self._name}, column {column!r}",
+            obstacle,
+            "Write the column with one type in all rows",
+        )
 
 
 # --- columns that several axes read -------------------------------------------------------------

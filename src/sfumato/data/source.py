@@ -64,24 +64,6 @@ if TYPE_CHECKING:
 # --- names that a user states ---------------------------------------------------------------------
 
 
-def check_person(person: object) -> None:
-    """Refuse what names no column, and no pair of columns."""
-    columns = list(person) if isinstance(person, list | tuple) else [person]
-    if person is not None and not all(isinstance(column, str) and column for column in columns):
-        raise UsageError(
-            f"person = {type(person).__name__}",
-            "it must be a text that is not empty, or a list of two",
-            "Give the name of the column, or leave it out",
-        )
-
-
-def version_text(version: object) -> object:
-    """Write a version as text, so that 2 and "2" are the same version."""
-    if isinstance(version, int) and not isinstance(version, bool):
-        return str(version)
-    return iso_text(version)
-
-
 def public_text(option: str, text: object) -> str | None:
     """Check a text that receipts print and that is part of the ledger's keys."""
     if text is None:
@@ -250,9 +232,18 @@ def source(
     if not isinstance(domain, Mapping):
         raise domain_error(domain)
     domain = domain if isinstance(domain, Domain) else Domain(domain)
-    check_person(person)
+    person_columns = list(person) if isinstance(person, list | tuple) else [person]
+    if person is not None and not all(isinstance(text, str) and text for text in person_columns):
+        raise UsageError(
+            f"person = {type(person).__name__}",
+            "it must be a text that is not empty, or a list of two",
+            "Give the name of the column, or leave it out",
+        )
     name = public_text("name", name)
-    version = public_text("version", version_text(version))
+    if isinstance(version, int) and not isinstance(version, bool):
+        # 2 and "2" are the same version.
+        version = str(version)
+    version = public_text("version", iso_text(version))
     limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
     conditions = () if where is None else conditions_of(where, domain)
     unit = unit_within(rows_per_person, neighbours, person, limits, conditions, person_called)
@@ -469,7 +460,15 @@ def columns_of(source: Source, needs: Sequence[Needs]) -> dict[str, Column]:
     if unit.person is not None:
         if columns.setdefault(unit.person, None) is not None:
             columns = PersonColumns(columns, unit.person)
-        _add_period(columns, unit)
+        period = unit.period
+        if period is not msgspec.UNSET:
+            column = columns.setdefault(period, dates(period))
+            if column is None or not counts_days(column):
+                raise UsageError(
+                    f"person = [{unit.person!r}, {period!r}]",
+                    "the second column is a period, and the domain declares it as no dates",
+                    "Declare it as an Interval of dates, or leave it out of the domain",
+                )
     elif any(need.counted != "rows" for need in needs):
         raise UsageError(
             "counting persons",
@@ -480,25 +479,10 @@ def columns_of(source: Source, needs: Sequence[Needs]) -> dict[str, Column]:
 
 
 def _axes_of(source: Source, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
-    """Return the axes that the needs and the conditions on rows look at."""
     for need in needs:
         yield from need.columns
     if source._row_filter is not None:
         yield from source._row_filter.axes
-
-
-def _add_period(columns: dict[str, Column], unit: Unit) -> None:
-    """Have the column of the period read as dates."""
-    period = unit.period
-    if period is msgspec.UNSET:
-        return
-    column = columns.setdefault(period, dates(period))
-    if column is None or not counts_days(column):
-        raise UsageError(
-            f"person = [{unit.person!r}, {period!r}]",
-            "the second column is a period, and the domain declares it as no dates",
-            "Declare it as an Interval of dates, or leave it out of the domain",
-        )
 
 
 def _fitting_schema(
@@ -532,7 +516,6 @@ def _fitting_schema(
 def _in_several_types(
     table: str, column: str, types: Sequence[pa.DataType], values: str, noun: str, subject: str
 ) -> DataError:
-    """Say that files hold a column in types that cannot be compared."""
     named = " and ".join(sorted({type_name(type_) for type_ in types}))
     return DataError(
         f"{table}, column {column!r}",

@@ -58,19 +58,6 @@ class StepColumns:
         """The names of the columns that are read; the step comes first."""
         return [name for name in (self.step, self.value, self.by, self.person) if name is not None]
 
-    def plain(self, row: list[str]) -> list[str]:
-        """Entries as programs write them: the step as an ISO date, the value with a point.
-
-        A step that does not have the stated form is missing.
-        """
-        notation = self.written.notation(self.step)
-        if notation.dates is not None:
-            row[0] = notation.dates.iso(row[0].encode()) or ""
-        if self.value is not None and not notation.has_plain_numbers:
-            at = self.names.index(self.value)
-            row[at] = row[at].replace(notation.thousands or "", "").replace(notation.decimal, ".")
-        return row
-
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
@@ -142,7 +129,6 @@ def from_lines(
 
 
 def _increment(text: str, line_number: int, *, as_numbers: bool) -> int | list[float]:
-    """Read what a line adds: a list of numbers, or one whole number."""
     try:
         return [float(number) for number in text.split()] if as_numbers else int(text)
     except ValueError:
@@ -207,6 +193,7 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
     if header is None:
         return
     indices = [_column_index(header, name) for name in columns.names]
+    notation = columns.written.notation(columns.step)
     while True:
         try:
             fields = next(reader, None)
@@ -217,7 +204,14 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
             return
         if len(fields) != len(header):
             continue
-        row = columns.plain([fields[index].strip() for index in indices])
+        row = [fields[index].strip() for index in indices]
+        # As programs write it: the step as an ISO date, missing where it has another form.
+        if notation.dates is not None:
+            row[0] = notation.dates.iso(row[0].encode()) or ""
+        if columns.value is not None and not notation.has_plain_numbers:
+            place = columns.names.index(columns.value)
+            digits = row[place].replace(notation.thousands or "", "")
+            row[place] = digits.replace(notation.decimal, ".")
         if not MISSING.intersection(row) and _has_number(row, columns):
             yield row
 
@@ -229,7 +223,6 @@ def _reader(lines: Iterable[str], written: FileOptions) -> Iterator[list[str]]:
 
 
 def _has_number(row: Row, columns: StepColumns) -> bool:
-    """Tell whether the entry in the value column is a number, if such a column is read."""
     if columns.value is None:
         return True
     return not math.isnan(_number(row[columns.names.index(columns.value)]))
