@@ -385,7 +385,8 @@ def _lacking(error: click.MissingParameter, command: str, for_help: str) -> Usag
 
 
 def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageError:
-    name = error.param.opts[0] if error.param is not None and error.param.opts else ""
+    names = [] if error.param is None else error.param.opts
+    name = names[0] if names else ""
     attempt = f"{command} {name}".rstrip()
     obstacle = error.message.rstrip(".")
     wrong = re.match(r"'(.*?)' is not one of ", obstacle)

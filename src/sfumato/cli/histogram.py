@@ -92,12 +92,13 @@ HISTOGRAM = Wording(
 def ask_histogram(settings: PublishSettings, given: Fields) -> None:
     """Publish a histogram, or show what it would cost."""
     # Without an axis there is one number to speak of: the count of all rows.
-    domain = settings.table.domain() if settings.table.axes else Domain(rows=Categories(["all"]))
+    table = settings.table
+    domain = table.domain() if table.axes else Domain(rows=Categories(["all"]))
     accuracy = given.pop("accuracy", None)
     confidence = str(given.pop("confidence", "0.95"))
     simultaneous = bool(given.pop("simultaneous", False))
     is_only_shown = bool(given.pop("preview", False))
-    question = question_of(Histogram, {"axes": settings.table.subject(domain)} | given)
+    question = question_of(Histogram, {"axes": table.subject(domain)} | given)
     if accuracy is not None:
         if settings.paid.epsilon is not None:
             raise UsageError(
@@ -110,12 +111,12 @@ def ask_histogram(settings: PublishSettings, given: Fields) -> None:
         )
         paid = msgspec.structs.replace(settings.paid, epsilon=epsilon)
         settings = msgspec.structs.replace(settings, paid=paid)
-    if settings.table.file is None or is_only_shown:
+    if table.file is None or is_only_shown:
         _preview(question, domain, settings)
         return
-    if not settings.table.axes:
+    if not table.axes:
         raise UsageError(
-            f"a histogram of {settings.table.file}",
+            f"a histogram of {table.file}",
             "it has no axis",
             "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'",
         )

@@ -87,12 +87,13 @@ def whole_bins(axis: Axis) -> str:
         return ""
     start = int(axis.lower)
     end = int(axis.upper)
-    if end - start <= MOST_SINGLE:
+    numbers = end - start
+    if numbers <= MOST_SINGLE:
         return ""
     # The least of 1, 2, 5, 10, 20, ... with which there are few bins.
     round_widths = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
-    width = next(width for width in round_widths if end - start <= MOST_BINS * width)
-    if (end - start) % width == 0:
+    width = next(width for width in round_widths if numbers <= MOST_BINS * width)
+    if numbers % width == 0:
         return f"width = {width}   # whole numbers in a bin; without this line each has its own"
     first = -(-start // width) * width
     edges = list(range(first, end, width))
@@ -127,7 +128,8 @@ def even_bins(axis: Axis) -> str:
     numbers = int(axis.upper) - int(axis.lower)
     if numbers % DEFAULT_BINS == 0:
         return ""
-    fitting = [bins for bins in range(LEAST_BINS, MOST_BINS + 1) if numbers % bins == 0]
+    wanted = range(LEAST_BINS, MOST_BINS + 1)
+    fitting = [bins for bins in wanted if numbers % bins == 0]
     if not fitting and numbers > MOST_SINGLE:
         return ""
     bins = max(fitting, default=numbers)

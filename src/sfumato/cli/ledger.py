@@ -523,7 +523,8 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
             elif terms:
                 target = written("approx", curves_of(terms).total)
                 how = f", may be widened to {target}, by curves"
-            return "", f"total {written(note['rule'], tuple(note['total']))}{how}"
+            total = written(note["rule"], tuple(note["total"]))
+            return "", f"total {total}{how}"
         case "bind":
             data = f", of the data set {note['data']!r}" if note["data"] else ""
             return "", f"protects {note['protects']}{data}"

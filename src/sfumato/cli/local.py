@@ -130,7 +130,8 @@ def show_clusters(
     """Print clusters in the units of the axes; with --json, further figures beside them."""
     bounds = read_bounds(domain.intervals(None), len(domain))
     centers = from_unit(decoded.centers, bounds)
-    half_widths = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
+    lengths = bounds[:, 1] - bounds[:, 0]
+    half_widths = decoded.half_widths(0.95) * lengths
     if as_json:
         plain = {
             "axes": list(domain),
@@ -148,7 +149,8 @@ def show_clusters(
     rows = []
     for weight, center, half_width in zip(decoded.weights, centers, half_widths, strict=True):
         numbers = np.stack([center, half_width], axis=1).ravel()
-        rows.append([round(float(weight), 4), *[float(f"{number:.4g}") for number in numbers]])
+        shown = [float(f"{number:.4g}") for number in numbers]
+        rows.append([round(float(weight), 4), *shown])
     table(columns, rows, "Clusters, by share; +- is a 95% interval")
     if not decoded.evident:
         print_messages(

@@ -310,7 +310,8 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
         table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
     about = f"{printable(release.heading)}: " if named else ""
     accuracy = accuracy_sentence(release) or "It states no accuracy."
-    print_messages(*(f"{about}{said}" for said in (*release.facts, accuracy)))
+    sentences = (*release.facts, accuracy)
+    print_messages(*(f"{about}{sentence}" for sentence in sentences))
     remarks = []
     if isinstance(release, HistogramRelease) and release.rows is None:
         # Bins may hold unequally many whole numbers.

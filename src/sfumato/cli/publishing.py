@@ -132,9 +132,10 @@ class AnswerFiles(msgspec.Struct, frozen=True):
             made_folder(self.out)
             for number, release in enumerate(releases, 1):
                 release.save(self.out / _numbered(number, release, ".json"))
+            saved = several(len(releases), "release")
             said.append(
-                f"Saved {several(len(releases), 'release')} in {self.out}; a page of all that is "
-                f"there: sfumato report {self.out}/*.json"
+                f"Saved {saved} in {self.out}; a page of all that is there: sfumato report "
+                f"{self.out}/*.json"
             )
         if self.csv is not None:
             _write_each(releases, self.csv, ".csv", forms.to_csv, families_are_folders=True)

@@ -165,9 +165,8 @@ def command_of(name: str, kind: type[AnyQuestion], short_help: str = "") -> clic
         and options[field.name].reads is click.STRING
     ]
     # click keeps the lines of a paragraph that begins with \b as they are.
-    question = " ".join(
-        [f"sfumato {name} FILE --axis age=0..100", *(f"{flag} age" for flag in names)]
-    )
+    flags = [f"{flag} age" for flag in names]
+    question = " ".join([f"sfumato {name} FILE --axis age=0..100", *flags])
     example = f"\b\nExample:\n  {question} \\\n    --epsilon 0.5 --budget 2"
     wording = Wording(text=f"{short_help or summary}\n\n{example}", options=options)
     return worded_command(name, [kind], wording, asking(kind))
@@ -376,7 +375,8 @@ def _forms(name: str, kind: type[AnyQuestion], texts: Mapping[str, str]) -> dict
         if form is not None:
             # What the docstring says of None is what holds without the option.
             text = texts.get(field.name, "").replace("None: ", "Without it, ")
-            forms[field.name] = replace(form, hint=f"{text} {form.hint}".strip())
+            hint = f"{text} {form.hint}".strip()
+            forms[field.name] = replace(form, hint=hint)
         elif field.required:
             raise UsageError(
                 f"the command {name!r}",

@@ -172,7 +172,8 @@ class StreamSettings(PaidSettings, frozen=True):
         rows: object = self.file
         if self.from_stdin:
             names = {*axes, *([self.person] if self.person else [])}
-            rows = pa.table({name: pa.array([], pa.string()) for name in names})
+            no_texts = pa.array([], pa.string())
+            rows = pa.table(dict.fromkeys(names, no_texts))
         src = source(
             rows,
             Domain(axes),
@@ -609,7 +610,8 @@ class Progress:
         now = time.monotonic()
         # Two reports are half a second apart.
         if self._on and now - self._last_report > 0.5:
-            rate = (step - self._start) / max(now - self._began, 1e-9)
+            seconds = max(now - self._began, 1e-9)
+            rate = (step - self._start) / seconds
             text = f"\rstep {step:,}{_of(self._horizon)}, {rate:,.0f} steps/s "
             click.echo(text, err=True, nl=False)
             self._last_report = now
