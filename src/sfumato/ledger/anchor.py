@@ -19,11 +19,13 @@ from sfumato.ledger.secrets import Secrets
 from sfumato.ledger.store import SecretRows, Store
 from sfumato.ledger.stream_record import StreamRecord
 
-ENTRY = r"entry (?P<entry>[0-9]{1,18})"
-STREAM = r"stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})"
-FACT = re.compile(rf"({ENTRY}|{STREAM}) (?P<digest>[0-9a-f]{{64}})")
-BEGINNING = r"(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?"
-TORN = re.compile(rf"[a-z]{{0,6}}|stream [0-9]{{0,18}}|{BEGINNING}")
+FACT = re.compile(
+    r"(entry (?P<entry>[0-9]{1,18})|stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})) "
+    r"(?P<digest>[0-9a-f]{64})"
+)
+TORN = re.compile(
+    r"[a-z]{0,6}|stream [0-9]{0,18}|(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?"
+)
 """The beginning of a line, as a full disk or a loss of power leaves it: it is passed over."""
 
 
@@ -131,12 +133,11 @@ class Anchor:
         agrees = sequence == 0 or hash_of(store, sequence) == digest
         if agrees and secrets is not None:
             agrees = secrets.store.reading(lambda rows: _has_steps(rows, reached))
-        if agrees:
-            return None
-        return (
+        other = (
             f"it is not the ledger that {self.label} knows: "
             "an older copy was put back, or its history was rewritten"
         )
+        return None if agrees else other
 
 
 def hash_of(store: Store, sequence: int) -> str | None:

@@ -279,7 +279,5 @@ def _account(account: Account, spenders: list[Spender]) -> dict[str, object]:
 
 
 def _composed(payer: Account | Spender) -> dict[str, object]:
-    if not payer.terms:
-        return {}
     # By curves, what is spent is no guarantee: the state is.
-    return {"terms": json.loads(payer.terms), "state": payer.state}
+    return {"terms": json.loads(payer.terms), "state": payer.state} if payer.terms else {}

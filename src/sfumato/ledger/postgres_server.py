@@ -873,12 +873,12 @@ class Database:
         known = self.kind.version
         if int(version) != known and int(version) not in self.kind.later:
             obstacle = f"it has version {version}, and this library knows {known}"
-            remedy = "Use the newer library that wrote it"
-            if int(version) < known:
-                remedy = (
-                    "With the library that wrote it, move it to a file "
-                    "(`sfumato ledger migrate`); move that to an empty database with this one"
-                )
+            remedy = (
+                "With the library that wrote it, move it to a file "
+                "(`sfumato ledger migrate`); move that to an empty database with this one"
+                if int(version) < known
+                else "Use the newer library that wrote it"
+            )
             raise LedgerError(self.label, obstacle, remedy)
         return int(version)
 

@@ -31,9 +31,8 @@ def differs(account: Account, rule: str, total: Amount | None, terms: str = "") 
     to_use = "to use that account"
     if total is not None and rule != account.rule:
         parts = WRITTEN.get(account.rule)
-        counted = f"by rule {account.rule!r}"
-        if parts is not None:
-            counted = " and ".join(name for name, _ in parts)
+        named = " and ".join(name for name, _ in parts or ())
+        counted = named or f"by rule {account.rule!r}"
         has = f"counts {counted}: {has}"
         to_use = f"and give {counted} {to_use}"
     elif account.by_curves and terms != account.terms:

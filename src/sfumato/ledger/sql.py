@@ -336,9 +336,8 @@ class SQLPublicRows(SQLRows, PublicRows):
         return self._terms("SELECT data, terms FROM ceilings WHERE terms <> ''")
 
     def _terms(self, query: str) -> Mapping[str, str]:
-        if not self.with_curves:
-            return {}
-        return dict(cast("Iterable[tuple[str, str]]", self._ask(query, ())))
+        rows = self._ask(query, ()) if self.with_curves else ()
+        return dict(cast("Iterable[tuple[str, str]]", rows))
 
     # --- what is written --------------------------------------------------------------------------
 

@@ -266,9 +266,8 @@ class Candidate:
             if states:
                 preview.accuracy(within.confidence, within.simultaneous)
         except UsageError as error:
-            remedy = error.remedy
-            if "rows=" in remedy:
-                remedy = "State rows= of the plan, your own public guess"
+            guess = "State rows= of the plan, your own public guess"
+            remedy = guess if "rows=" in error.remedy else error.remedy
             raise UsageError(f"{subject}, {error.asked}", error.obstacle, remedy) from None
         if not states:
             raise UsageError(

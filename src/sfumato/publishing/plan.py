@@ -135,10 +135,16 @@ MOST_ROWS = 10**15  # of a guess
 
 def check_rows(rows: object) -> object:
     """Return a guess of the number of rows, or refuse what is none."""
-    obstacle = "your guess of the number of rows is a whole number from 0 to 10^15"
     if rows is None:
         return None
-    return whole(rows, "rows", 0, MOST_ROWS, obstacle=obstacle, remedy="Write rows=100_000")
+    return whole(
+        rows,
+        "rows",
+        0,
+        MOST_ROWS,
+        obstacle="your guess of the number of rows is a whole number from 0 to 10^15",
+        remedy="Write rows=100_000",
+    )
 
 
 def _within(given: object) -> Within | None:

@@ -381,9 +381,8 @@ def _noise(candidates: Sequence[Candidate], in_rho: Way) -> str:
             if all(candidate.counts for candidate in candidates)
             else "pure epsilon (Laplace noise)"
         )
-    name = "Gaussian noise"
-    if not all(candidates[i].counts for i in in_rho):
-        name = "a common rho (Gaussian noise on counts)"
+    is_of_counts = all(candidates[i].counts for i in in_rho)
+    name = "Gaussian noise" if is_of_counts else "a common rho (Gaussian noise on counts)"
     return name if len(in_rho) == number else f"{name} for {len(in_rho)} of {number} questions"
 
 

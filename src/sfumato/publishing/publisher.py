@@ -308,9 +308,11 @@ class Publisher:
             delta=delta,
             rho=rho,
         )
-        if not isinstance(question, Question) or not isinstance(preview, Preview):
-            return preview
-        if not self._account.by_curves:
+        if not (
+            isinstance(question, Question)
+            and isinstance(preview, Preview)
+            and self._account.by_curves
+        ):
             return preview
         cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
         event = question.event(self.source.domain, self.source.unit, cost)

@@ -267,15 +267,14 @@ class _Rows(NamedTuple):
 
     def known(self) -> tuple[list[Row], list[bytes]]:
         """Return the rows that are not dropped and whose person is known, and their tokens."""
-        rows: list[Row] = []
-        tokens: list[bytes] = []
         if self.tokens is None:
-            return rows, tokens
-        for row, token in zip(self.rows, self.tokens, strict=True):
-            if row[0] >= 0 and token is not None:
-                rows.append(row)
-                tokens.append(token)
-        return rows, tokens
+            return [], []
+        of_known = [
+            (row, token)
+            for row, token in zip(self.rows, self.tokens, strict=True)
+            if row[0] >= 0 and token is not None
+        ]
+        return [row for row, _ in of_known], [token for _, token in of_known]
 
 
 @explained_methods
