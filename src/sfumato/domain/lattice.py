@@ -106,6 +106,10 @@ class AxisCells(msgspec.Struct, frozen=True):
         """
         return list(self.cell_names())
 
+    def refines(self, other: AxisCells) -> bool:
+        """Whether each of its cells lies in one cell of the other axis."""
+        return self == other
+
 
 class LabelAxis(
     AxisCells,
@@ -213,10 +217,6 @@ class LabelAxis(
         """
         return LabelIndex.of(self).cells(values)
 
-    def refines(self, other: AxisCells) -> bool:
-        """Whether each of its cells lies in one cell of the other axis."""
-        return self == other
-
 
 class LabelIndex:
     """Finds the cells of values along an axis of labels, which it goes through once.
@@ -285,9 +285,6 @@ class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unk
     def size(self) -> int:
         """More cells than keys can be told apart: how many there are is nobody's business."""
         return MOST_KEYS
-
-    def refines(self, other: AxisCells) -> bool:
-        return self == other
 
 
 def is_missing(value: object) -> bool:
@@ -523,7 +520,7 @@ class GridAxis(
         cells -= low
         return cells
 
-    def refines(self, other: LatticeAxis) -> bool:
+    def refines(self, other: AxisCells) -> bool:
         """Whether each cell of ``other`` is a union of cells of this axis, to the last bit.
 
         Doubling the number of cells is exact in IEEE arithmetic; other ratios may round a value on
@@ -611,9 +608,6 @@ class EdgesAxis(
         if (gone := np.isnan(values)).any():
             cells[gone] = _cell_of_missing(self)
         return cells
-
-    def refines(self, other: LatticeAxis) -> bool:
-        return self == other
 
 
 class _EdgeSearch:
@@ -714,9 +708,6 @@ class BinsAndMissing(
         """Send float64 values to cells, int64; NaN to the last one."""
         cells = self.bins.locate(values)
         return np.where(np.isnan(values), self.bins.size, cells)
-
-    def refines(self, other: LatticeAxis) -> bool:
-        return self == other
 
 
 LatticeAxis: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing | LabelAxis | KeyAxis

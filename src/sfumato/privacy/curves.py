@@ -90,7 +90,11 @@ _SLACK = Decimal("1e-6")
 
 
 class Term(msgspec.Struct, frozen=True):
-    """One draw of a mechanism: a word, and exact parameters."""
+    """One draw of a mechanism: a word, and exact parameters.
+
+    It has an ``epsilon`` and a ``delta``, or a ``rho``: what it counts as each. What it does not
+    have is 0.
+    """
 
     word: ClassVar[str]
 
@@ -101,21 +105,6 @@ class Term(msgspec.Struct, frozen=True):
     def of(cls, parameters: Sequence[Fraction]) -> Self:
         """Make a term from its parameters, as they are read."""
         return cls(*parameters)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it counts as epsilon."""
-        return Fraction(0)
-
-    @property
-    def delta(self) -> Fraction:
-        """What it counts as delta."""
-        return Fraction(0)
-
-    @property
-    def rho(self) -> Fraction:
-        """What it counts as rho where it has no epsilon; 0 where it has one."""
-        return Fraction(0)
 
     def divergence(self, order: Decimal) -> Decimal:
         """Its R at an order above 1, within 10^-30."""
@@ -326,7 +315,8 @@ class Event(msgspec.Struct, frozen=True):
         return self._sum("rho")
 
     def _sum(self, amount: str) -> Fraction:
-        return sum((count * getattr(term, amount) for count, term in self.terms), Fraction(0))
+        none = Fraction(0)
+        return sum((count * getattr(term, amount, none) for count, term in self.terms), none)
 
     @property
     def rho_units(self) -> int:

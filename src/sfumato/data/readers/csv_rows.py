@@ -31,8 +31,8 @@ import pyarrow as pa
 from sfumato.basics import Array
 from sfumato.errors import UsageError
 
+# How many bytes a row may have.
 LONGEST = 2**20
-"""How many bytes a row may have."""
 
 # How many bytes are held, and cut, at a time.
 WINDOW = 2**22

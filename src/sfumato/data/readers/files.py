@@ -157,8 +157,8 @@ _NAMED_ONLY = {
     ".numbers": "another spreadsheet",
 }
 
+# The parts of a path.
 Names = tuple[str, ...]
-"""The parts of a path."""
 
 
 @dataclass(frozen=True)

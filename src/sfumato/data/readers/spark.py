@@ -365,8 +365,8 @@ def is_text(type_: DataType) -> bool:
 
 # --- the reader of a DataFrame --------------------------------------------------------------------
 
+# How many numbers the driver may be sent at most: counts and sums of cells, 256 MiB.
 MOST_NUMBERS = 2**25
-"""How many numbers the driver may be sent at most: counts and sums of cells, 256 MiB."""
 
 LEAST_VERSION = 4
 
