@@ -92,8 +92,8 @@ _SLACK = Decimal("1e-6")
 class Term(msgspec.Struct, frozen=True):
     """One draw of a mechanism: a word, and exact parameters.
 
-    It has an ``epsilon`` and a ``delta``, or a ``rho``: what it counts as each. What it does not
-    have is 0.
+    It has an ``epsilon``, perhaps with a ``delta``, or a ``rho``: what it counts as. Of what it
+    does not have it counts nothing.
     """
 
     word: ClassVar[str]
