@@ -102,7 +102,6 @@ from itertools import accumulate, pairwise
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, structs
 
 from sfumato.answers import Needs
 from sfumato.basics import Array
@@ -368,8 +367,8 @@ class CellBounder(RowRecords[PackedRows]):
     """
 
     def __init__(self, key: bytes, need: Needs, unit: Unit) -> None:
-        assert unit.limits is not UNSET
-        self._form = RowForm(structs.replace(need, lattice=need.row_lattice))
+        assert unit.limits is not msgspec.UNSET
+        self._form = RowForm(msgspec.structs.replace(need, lattice=need.row_lattice))
         # Limits on the cells that are counted need no cells of their own.
         self._limited = None if need.cells is None else Packing(need.cells)
         limited_lattice = need.cells or need.row_lattice
@@ -567,7 +566,7 @@ class PersonsInCells(PersonRecords[PackedRows]):
         super().__init__()
         self._need = need
         self._most = unit.cells_of_person
-        self._form = RowForm(structs.replace(need, lattice=need.row_lattice))
+        self._form = RowForm(msgspec.structs.replace(need, lattice=need.row_lattice))
         self.packings = [(1, self._form.packing)]
         self._packing = Packing(need.lattice)
         self._cell_priorities = CellPriorities(key, need.row_lattice)

@@ -98,6 +98,11 @@ def check(
     losses = Losses()
     part = _read(source, reader, needs, losses, progress)
     rows = part.rows_done - part.not_asked
+    hints_of_losses = [
+        *([NOT_UTF8_HINT] if losses.not_utf8 else []),
+        *(sentence(column, looks, fields) for (column, looks), fields in losses.forms.items()),
+        *types_sentences(losses.types),
+    ]
     return Check(
         source._table,
         part.rows_done,
@@ -111,7 +116,7 @@ def check(
             part.question_check(question, title, rows)
             for question, (title, _) in enumerate(titled_needs)
         ),
-        hints=(*hints, *_hints_of_losses(losses)),
+        hints=(*hints, *hints_of_losses),
     )
 
 
@@ -130,14 +135,6 @@ def _read(
     new_part = partial(_Part, source, needs, fresh_key())
     reading = Reading(reader.name, columns, source.unit.person, pieces, tell)
     return reading.counted(new_part, thread_limit())
-
-
-def _hints_of_losses(losses: Losses) -> Iterator[str]:
-    if losses.not_utf8:
-        yield NOT_UTF8_HINT
-    for (column, looks), fields in losses.forms.items():
-        yield sentence(column, looks, fields)
-    yield from types_sentences(losses.types)
 
 
 def _axis_checks(part: _Part, losses: Losses, *, all_labels: bool) -> tuple[AxisCheck, ...]:

@@ -114,7 +114,12 @@ def read_numbers(
     """
     table = _opened(path, options)
     _require_columns(table)
-    chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
+    if columns is None:
+        parts = guarded(table.name, table.parts)
+        names = guarded(parts[0].name, parts[0].names)
+        chosen = [name for name in names if all(_holds_numbers(part, name) for part in parts)]
+    else:
+        chosen = [_checked(table, name) for name in columns]
     if not chosen:
         return {}
     axes = {name: _axis(name) for name in chosen}
@@ -152,12 +157,6 @@ def _require_columns(table: RowReader) -> None:
 def _axis(name: str) -> GridAxis:
     """Return an axis of numbers, whatever its bounds: it tells readers of text to read numbers."""
     return grid_axis(name, Interval(0, 1), 2)
-
-
-def _numeric(table: RowReader) -> list[str]:
-    parts = guarded(table.name, table.parts)
-    names = guarded(parts[0].name, parts[0].names)
-    return [name for name in names if all(_holds_numbers(part, name) for part in parts)]
 
 
 def _holds_numbers(part: RowReader, name: str) -> bool:

@@ -283,8 +283,7 @@ class SparseCounts:
         rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
         self._pending = []
         self._rows = 0
-        n_cells = len(self._packing.groups)
-        # The distinct cells of these rows; of each, how many rows it has, and their sums.
+        # Of each distinct cell of these rows: how many rows it has, then their sums.
         if not self._columns:
             # To sort one integer is many times as fast as to find the order.
             order = _sorting_order(rows) if len(rows) > 1 else None
@@ -293,6 +292,7 @@ class SparseCounts:
             lengths = np.diff(starts, append=len(cells[0]))
             self._join([integers[starts] for integers in cells], lengths[:, None])
             return
+        n_cells = len(self._packing.groups)
         order = _sorting_order(rows[:n_cells])
         cells = [integers[order] for integers in rows[:n_cells]]
         values = [integers[order] for integers in rows[n_cells:]]

@@ -166,7 +166,9 @@ class Cube:
         coordinates = np.concatenate([self.coordinates, other.coordinates])
         n_own = len(self.coordinates)
         keys: dict[str, KeyColumn] = {}
-        for axis, name in self.lattice.keyed.items():
+        # In the midst of a scan cubes have no keys yet, and number them alike.
+        keyed = self.lattice.keyed if self.keys or other.keys else {}
+        for axis, name in keyed.items():
             own = self.keys[name].to_pylist()
             further = other.keys[name].to_pylist()
             # Sorted, so that neither part nor the order of parts can be told from the cube.
