@@ -45,8 +45,8 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
     else:
         scales.value_axis(ax.xaxis, main)
     note = f"{left_out} {limit_note(people.guarantee)}".strip()
-    every = f"95% for all {values.size:,} at once"
-    keys = style.band_keys("95% interval of each total", every, names)
+    at_once = f"95% for all {values.size:,} at once"
+    keys = style.band_keys("95% interval of each total", at_once, names)
     style.legend(ax, keys, note, columns=4 if names else 2)
     return ax
 

@@ -171,9 +171,8 @@ def _scaled(axis: LatticeAxis) -> LatticeAxis:
 def _keys_note(selection: KeyLaw, axes: tuple[LatticeAxis, ...]) -> str:
     if not all(axis.size for axis in axes):
         return f"No {plain(axes[0].name)} had enough rows to be shown."
-    rows = selection.count_kept(0.95)
     return (
-        f"A key with {rows:,} rows counted is shown with probability 95%; "
+        f"A key with {selection.count_kept(0.95):,} rows counted is shown with probability 95%; "
         "one with fewer may be missing."
     )
 

@@ -35,18 +35,14 @@ class Margins(ConstrainedLayoutEngine):
 
     def execute(self, fig: Figure) -> None:
         """Place the panels of a figure that is about to be drawn."""
-        panel = _only_panel(fig)
-        if panel is None or not _placed(fig, panel, self._once):
+        # One panel alone, which may have any proportions.
+        panel = fig.axes[0] if len(fig.axes) == 1 else None
+        if panel is None or fig.subfigs or fig.legends or fig.texts:
             super().execute(fig)
-
-
-def _only_panel(fig: Figure) -> Axes | None:
-    """Return the one panel of a figure that holds nothing else, if it may have any proportions."""
-    if len(fig.axes) != 1 or fig.subfigs or fig.legends or fig.texts:
-        return None
-    (panel,) = fig.axes
-    is_free = panel.get_subplotspec() is not None and panel.get_aspect() == "auto"
-    return panel if is_free and panel.get_in_layout() else None
+            return
+        is_free = panel.get_subplotspec() is not None and panel.get_aspect() == "auto"
+        if not is_free or not panel.get_in_layout() or not _placed(fig, panel, self._once):
+            super().execute(fig)
 
 
 def _placed(fig: Figure, panel: Axes, once: bool) -> bool:

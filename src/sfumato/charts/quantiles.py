@@ -80,8 +80,8 @@ def _curve(
     ax.set(ylim=(0, 1), ylabel="share of rows below")
     scales.value_axis(ax.xaxis, axis)
     _log_where(ax, axis, values)
-    drawn = "Straight lines between the values are drawn for the eye."
-    notes = (note, drawn, limit_note(release.guarantee), release.unknowns)
+    by_eye = "Straight lines between the values are drawn for the eye."
+    notes = (note, by_eye, limit_note(release.guarantee), release.unknowns)
     style.legend(ax, keys, " ".join(said for said in notes if said), columns=2)
     return ax
 

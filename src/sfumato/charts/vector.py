@@ -111,8 +111,9 @@ def density_map() -> LinearSegmentedColormap:
 
     Its steps are even to the eye and safe for the colour-blind. A page turns it around in the dark.
     """
-    shades = mpl.colormaps["YlGnBu"](np.linspace(0.12, 1, 64))
-    return LinearSegmentedColormap.from_list("density", shades)
+    return LinearSegmentedColormap.from_list(
+        "density", mpl.colormaps["YlGnBu"](np.linspace(0.12, 1, 64))
+    )
 
 
 def luminance(rgb: Sequence[float]) -> float:

@@ -286,8 +286,9 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
     @property
     def title(self) -> str:
         """In words."""
-        radius = decimal(self.L)
-        return f"bounded perturbation mechanism in {self.dimension} dimensions, L = {radius}"
+        return (
+            f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
+        )
 
     def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the
@@ -462,5 +463,5 @@ def _share_within(bpm: BPM, distance: float) -> float:
     with localcontext(context()):
         # A smaller ball under the same exponential: its own p_r, times the quotient of the
         # normalisers.
-        ratio = (whole.log_normalizer - part.log_normalizer).exp()
-        return float(ratio * part.ball_probability)
+        log_ratio = whole.log_normalizer - part.log_normalizer
+        return float(log_ratio.exp() * part.ball_probability)

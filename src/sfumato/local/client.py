@@ -78,28 +78,20 @@ def mechanism_of(text: str) -> BPM | MultivariateLaplace:
     # A stranger may have sent it: nothing long or unusual is taken apart.
     if len(text) <= LONGEST_LABEL and text.isascii():
         kind, *pairs = text.removesuffix(NOT_PRIVATE).split(",")
-        mechanism = _named(kind, dict(pair.partition("=")[::2] for pair in pairs))
-        if mechanism is not None:
-            return mechanism
+        numbers = dict(pair.partition("=")[::2] for pair in pairs)
+        digits = numbers.pop("dimension", "")
+        if digits.isdecimal() and len(digits) < 7:
+            match kind, *sorted(numbers):
+                # No label says "auto": it holds the reach itself.
+                case "bpm", "L", "epsilon" if numbers["L"] != "auto":
+                    return BPM(numbers["epsilon"], numbers["L"], int(digits))
+                case "laplace", "epsilon":
+                    return MultivariateLaplace(numbers["epsilon"], int(digits))
     raise DataError(
         "a report's mechanism",
         "its label names none that is known here",
         "Collect reports of BPM or MultivariateLaplace",
     )
-
-
-def _named(kind: str, numbers: dict[str, str]) -> BPM | MultivariateLaplace | None:
-    """Return the mechanism of a kind with these numbers; None if they are not its own."""
-    digits = numbers.pop("dimension", "")
-    if not digits.isdecimal() or len(digits) >= 7:
-        return None
-    match kind, *sorted(numbers):
-        # No label says "auto": it holds the reach itself.
-        case "bpm", "L", "epsilon" if numbers["L"] != "auto":
-            return BPM(numbers["epsilon"], numbers["L"], int(digits))
-        case "laplace", "epsilon":
-            return MultivariateLaplace(numbers["epsilon"], int(digits))
-    return None
 
 
 def read_bounds(bounds: Bounds, dimension: int) -> Floats:

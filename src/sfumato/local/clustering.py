@@ -286,8 +286,9 @@ class PrivateKMeans:
         self._fitted()
         if points is None:
             return drawn("local.draw_reports", self.reports_, ax, self._unit_centers)
-        true = self._scaled(points)
-        return drawn_panels("local.draw_clusters", self.reports_, ax, self._unit_centers, true)
+        return drawn_panels(
+            "local.draw_clusters", self.reports_, ax, self._unit_centers, self._scaled(points)
+        )
 
     def _limits(self, dimension: int) -> Floats | None:
         return None if self.bounds is None else read_bounds(self.bounds, dimension)

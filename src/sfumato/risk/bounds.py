@@ -128,8 +128,7 @@ def posterior_belief(
 
     def of_column(column: Column, pick: Pick) -> Array:
         # A type checker joins the members of a union to object.
-        noisy = cast(Exactly, pick(result))
-        seen = float(fraction(noisy, "result"))
+        seen = float(fraction(cast(Exactly, pick(result)), "result"))
         given = pick(prior)
         answers = listed_answers(column, parsed)
         before = np.ones(len(answers)) if given is None else checked_prior(given, column)

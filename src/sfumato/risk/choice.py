@@ -464,12 +464,16 @@ _DEPENDS = (
 
 def _smallness(choice: Choice) -> str:
     """Return what the number means outside the small universes that the bound protects."""
-    grows = f"from {_worlds(choice)} worlds it lets a belief grow from {_prior(choice)}"
-    start = f"The bound protects small universes only: {grows}"
+    start = (
+        f"The bound protects small universes only: from {_worlds(choice)} worlds it lets a belief "
+        f"grow from {_prior(choice)}"
+    )
     end = "A membership test of one person"
     if choice.epsilon == math.inf:
-        no_limit = f"to {choice.risk:.3g}, and here puts no limit on epsilon"
-        return f"{start} {no_limit}. {end} may then succeed always."
+        return (
+            f"{start} to {choice.risk:.3g}, and here puts no limit on epsilon. {end} may then "
+            "succeed always."
+        )
     if choice.epsilon == 0:
         return f"{start} no further: only silence keeps the risk."
     gain = choice.advantage

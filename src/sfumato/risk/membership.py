@@ -509,7 +509,6 @@ def _loss_distribution(pld: ModuleType, noise: Noise, shift: float) -> PrivacyLo
         case Gaussian(sigma=sigma):
             return pld.from_gaussian_mechanism(sigma, sensitivity=shift, **step)
         case DiscreteLaplace(scale=exact):
-            rate = float(1 / exact)
-            return pld.from_discrete_laplace_mechanism(rate, sensitivity=moved, **step)
+            return pld.from_discrete_laplace_mechanism(float(1 / exact), sensitivity=moved, **step)
         case DiscreteGaussian():
             return pld.from_discrete_gaussian_mechanism(noise.sigma, sensitivity=moved, **step)

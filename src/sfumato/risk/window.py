@@ -291,10 +291,10 @@ def _decided(window: Window) -> list[str]:
 
 
 def _open(window: Window) -> list[str]:
-    kind = window.kind
     floor, ceiling = window.ends
     lines = [
-        f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough."
+        f"Feasible: any {window.kind.letter} from {floor} to {ceiling} is accurate enough and safe "
+        "enough."
     ]
     for part in window.parts:
         if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
@@ -328,8 +328,8 @@ def _empty(window: Window) -> list[str]:
         f"  risk: {_up(window.risk_at_floor)} instead of {window.risk.limit:.6g}, at {floor};"
     ]
     if window.unit.rows_per_person > 1:
-        limit = f"{window.unit.rows_per_person:,}"
-        lines += [f"  the unit: fewer rows per person than {limit}; noise grows with them."]
+        limit = window.unit.rows_per_person
+        lines += [f"  the unit: fewer rows per person than {limit:,}; noise grows with them."]
     return [*lines[:-1], lines[-1].rstrip(";.") + "."]
 
 
@@ -499,9 +499,10 @@ def _accuracies(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]
             "Write accuracy=sf.Within(20, simultaneous=True)",
         )
     if len(given) != len(plan.questions):
-        what = f"{len(given)} accuracies for {len(plan.questions)} questions"
         raise UsageError(
-            what, "each question needs one", "Give one Within for all, or one a question"
+            f"{len(given)} accuracies for {len(plan.questions)} questions",
+            "each question needs one",
+            "Give one Within for all, or one a question",
         )
     return list(given)
 

@@ -64,8 +64,8 @@ def _counted(column: Column, query: Query) -> Answers:
         sums, logs = counted
         return Answers(sums / column.size if query.name == "mean" else sums, logs)
     if query.at is None and column.worlds <= MOST_SPLIT:
-        listed = split_in_half(column.centred, column.size, query)
-        return collapse(listed, _tolerance(column, query))
+        halves = split_in_half(column.centred, column.size, query)
+        return collapse(halves, _tolerance(column, query))
     raise too_many(column, query)
 
 

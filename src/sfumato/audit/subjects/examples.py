@@ -105,8 +105,7 @@ def quantiles(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) 
     # A divergence needs all outcomes, so there must be few.
     needs_all = isinstance(cost, ZCDP)
     domain, universe, cells = SHORT_AXIS if needs_all else LONG_AXIS
-    beside = ON_LINE_ALONE if needs_all else _crowd(question, unit)
-    others = beside * unit.rows_per_person
+    others = unit.rows_per_person * (ON_LINE_ALONE if needs_all else _crowd(question, unit))
 
     def spending(times: int) -> Mechanism:
         spent = less_noise(cost, times)
@@ -349,8 +348,7 @@ def _of_numbers(
         return replace(subject, pairs=people(unit, tuple(domain)), runs=200)
     if isinstance(attack, Decisions):
         # Part of the cost pays for numbers that these small data do not change.
-        pairs = tuple(neighbours(APART, unit, 0))
-        return replace(subject, pairs=pairs, runs=60, least=0.45)
+        return replace(subject, pairs=tuple(neighbours(APART, unit, 0)), runs=60, least=0.45)
     if isinstance(question, OverAxes | KMeans):
         return replace(subject, universe=ENDS, runs=1000)
     # A chosen clip publishes many numbers, and takes long.
