@@ -40,7 +40,7 @@ from sfumato.audit.runs import (
     with_draw,
 )
 from sfumato.basics import Array
-from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms import Law
 from sfumato.privacy import ApproxDP, CentralMeasure
 
 # Noise is cut off where its probability is below e^-40.
@@ -175,7 +175,7 @@ class _Runner:
         drawn = noise.laws[len(script) :]
         if not drawn:
             return _Output(numbers[part.start])
-        laws = tuple(law for law in drawn if isinstance(law, DiscreteLaplace | DiscreteGaussian))
+        laws = tuple(law for law in drawn if isinstance(law, Law))
         cells = numbers[part]
         moved, _ = self.run(rows, script + tuple(range(1, len(drawn) + 1)))
         expected = tuple(cell + i for i, cell in enumerate(cells, 1))
@@ -245,7 +245,7 @@ def _epsilon_at(p: Array, q: Array, delta: float) -> float:
 
 def _law(law: object) -> tuple[Array, Array]:
     """Return the values of the noise on a key, rising, and their probabilities."""
-    if isinstance(law, DiscreteLaplace | DiscreteGaussian):
+    if isinstance(law, Law):
         values = support(law, REACH)
         return values, masses(law, values)
     return key_masses(law)

@@ -46,6 +46,7 @@ import numpy as np
 
 from sfumato.audit.likelihoods import FAR, Loss, check_additive, largest, least_epsilon
 from sfumato.audit.runs import (
+    Draws,
     Mechanism,
     NotAdditive,
     Pair,
@@ -63,7 +64,7 @@ from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure
 # --- residuals ------------------------------------------------------------------------------------
 
 # How often each draw enters each number of a group.
-Matrix: TypeAlias = tuple[tuple[int, ...], ...]
+Matrix: TypeAlias = tuple[Draws, ...]
 
 # Draws in one group.
 MOST_DRAWS = 4
@@ -126,7 +127,7 @@ class _Linear:
 
     laws: tuple[Law, ...]
     matrix: Array
-    groups: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    groups: tuple[tuple[Draws, Draws], ...]
 
     @classmethod
     def of(cls, mechanism: Mechanism, rows: Rows) -> _Linear:
@@ -137,9 +138,9 @@ class _Linear:
         columns = [
             _numbers(mechanism, rows, with_draw(zeros, index, 1)) for index in range(len(laws))
         ]
-        matrix = np.array(columns).T - np.array(start.numbers)[:, None]
+        matrix = (np.array(columns) - start.numbers).T
         for script in _scripts(len(laws)):
-            predicted = np.array(start.numbers) + matrix @ np.array(script)
+            predicted = matrix @ np.array(script) + start.numbers
             if not np.array_equal(predicted, _numbers(mechanism, rows, script)):
                 raise NotAdditive("the published numbers are no sums of draws")
         return cls(laws, matrix, tuple(_groups(matrix)))
@@ -152,7 +153,7 @@ class _Linear:
             return None
         if len(output.numbers) != len(other_output.numbers):
             return None
-        return np.asarray(np.array(other_output.numbers) - np.array(output.numbers))
+        return np.subtract(other_output.numbers, output.numbers)
 
     def is_all(self, mechanism: Mechanism, pair: Pair, moved: Array) -> bool:
         """Return whether nothing else is published: where numbers are equal, all is."""
@@ -163,7 +164,7 @@ class _Linear:
                 return False
         return True
 
-    def _same(self, script: tuple[int, ...], moved: Array) -> tuple[int, ...]:
+    def _same(self, script: Draws, moved: Array) -> Draws:
         draws = np.array(script)
         for number, far in enumerate(moved.tolist()):
             # A draw that enters this number alone makes good for it.
@@ -188,17 +189,17 @@ class _Linear:
         return total
 
 
-def _numbers(mechanism: Mechanism, rows: Rows, script: tuple[int, ...]) -> Array:
+def _numbers(mechanism: Mechanism, rows: Rows, script: Draws) -> Array:
     return np.array(run_script(mechanism, rows, script)[0].numbers)
 
 
-def _scripts(size: int) -> list[tuple[int, ...]]:
+def _scripts(size: int) -> list[Draws]:
     """Draws far up and down, and mixed ones."""
     mixed = tuple((-1) ** at * (at * at + 1) for at in range(size))
     return [(FAR,) * size, (-FAR,) * size, mixed, tuple(FAR * draw for draw in mixed)]
 
 
-def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _groups(matrix: Array) -> list[tuple[Draws, Draws]]:
     """Numbers that have draws in common, directly or by others."""
     left = set(range(len(matrix)))
     groups = []
@@ -218,7 +219,7 @@ def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 @lru_cache(maxsize=4096)
-def _divergence(law: Law, matrix: Matrix, shift: tuple[int, ...], alpha: float) -> float:
+def _divergence(law: Law, matrix: Matrix, shift: Draws, alpha: float) -> float:
     logs, reach = _log_masses(law, matrix)
     half = reach // 2
     terms = [
@@ -230,7 +231,7 @@ def _divergence(law: Law, matrix: Matrix, shift: tuple[int, ...], alpha: float) 
 
 
 @lru_cache(maxsize=64)
-def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[tuple[int, ...], float], int]:
+def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[Draws, float], int]:
     """Return ln of the probability of each output of all draws up to a reach, and the reach."""
     draws = len(matrix[0])
     if not isinstance(law, DiscreteGaussian):

@@ -225,7 +225,7 @@ class Scripted(Script):
         ``log_of_choices`` adds up how likely they are.
         """
         size = selection.size
-        apart = np.arange(size) if selection.distinct else np.zeros(size, np.int64)
+        apart = np.arange(size) * selection.distinct
         top = selection.edges - 1 - int(apart[-1])
         offsets = np.maximum.accumulate(np.clip(self._ahead(size), 0, top))
         chosen = selection.first + offsets + apart
@@ -247,7 +247,7 @@ class Scripted(Script):
         NotAdditive
             If one of them is not.
         """
-        known = [law for law in self.laws if isinstance(law, DiscreteLaplace | DiscreteGaussian)]
+        known = [law for law in self.laws if isinstance(law, Law)]
         if len(known) != len(self.laws):
             raise NotAdditive("a value was asked for whose law is not one of noise on counts")
         return known

@@ -88,7 +88,7 @@ def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -
     style.dots(ax, at, middle, size=6)
     if _is_cut(release):
         style.mark_cut(ax, at[known], high[known], BASE)
-    longest = 7.2 * max(len(label) for label in scales.tick_labels(axis)) + 8
+    longest = scales.widest_tick(axis) + 8
     scales.slots(ax.xaxis, axis, int((style.width_of(ax) - 70) // longest))
     ax.set(xlim=(-0.5, axis.size - 0.5))
     ax.set_xlabel(scales.name_of(axis), parse_math=False)

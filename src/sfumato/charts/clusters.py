@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from sfumato.basics import Array, plain
+from sfumato.basics import Array, number, plain
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.scales import CONFIDENCE
 from sfumato.charts.style import is_narrow
@@ -59,11 +59,11 @@ def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
     for known, look in ((True, "solid"), (False, "dotted")):
         here = release.known == known
         ground = PAPER if known else UNKNOWN
-        marks = ax.scatter(across[here], up[here], s=size[here], facecolor=ground, zorder=4)
-        marks.set(edgecolor=SERIES[1], linewidth=1.8, linestyle=look)
+        marks = ax.scatter(across[here], up[here], s=size[here], facecolor=ground)
+        marks.set(edgecolor=SERIES[1], linewidth=1.8, linestyle=look, zorder=4)
     for rank, i in enumerate(_order(release), 1):
-        number = ax.annotate(str(rank), (across[i], up[i]), ha="center", va="center", zorder=5)
-        number.set(fontsize=7.3, color=INK)
+        name = ax.annotate(str(rank), (across[i], up[i]), ha="center", va="center")
+        name.set(fontsize=7.3, color=INK, zorder=5)
     centre = Line2D([], [], marker="o", linestyle="", label="centre, area by weight")
     centre.set(markerfacecolor=PAPER, markeredgecolor=SERIES[1], markeredgewidth=1.8)
     keys: list[Artist] = [
@@ -101,7 +101,7 @@ def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
         inside = (groups == group).astype(float)
         # A group that holds no point of the plane, or all, has no border: matplotlib would warn.
         if 0 < inside.mean() < 1:
-            ax.contour(across, up, inside, levels=[0.5], colors=[INK], linewidths=0.9, zorder=3)
+            ax.contour(across, up, inside, levels=[0.5], colors=INK, linewidths=0.9, zorder=3)
     ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
 
 
@@ -112,9 +112,9 @@ def _note(release: KMeansRelease) -> str:
     known = error[np.isfinite(error)]
     moved = ""
     if known.size:
-        share = style.number(float(f"{100 * np.median(known):.2g}"))
+        share = number(float(f"{100 * np.median(known):.2g}"))
         moved = f"The standard error of centres is {share}% of an axis (median); "
-    largest = style.number(int(release.accuracy(CONFIDENCE).max()))
+    largest = number(int(release.accuracy(CONFIDENCE).max()))
     counted = f"of {release.guarantee.unit.counted}"
     weights = f"{counted}, weights hold within ±{largest} with 95% confidence each."
     return f"{moved}{weights} {release.unknowns}".strip()
@@ -171,9 +171,9 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     half = release.accuracy(CONFIDENCE)
     labels = []
     for rank, i in enumerate(order, 1):
-        weight = style.number(release.weights[i])
+        weight = number(release.weights[i])
         # On a phone the note alone says how accurate weights are.
-        reach = "" if narrow else f" ± {style.number(half[i])}"
+        reach = "" if narrow else f" ± {number(half[i])}"
         labels.append(f"{rank}: {weight}{reach}" if release.known[i] else f"{rank}: not known")
     ax.set_yticks(range(len(order)), labels)
     is_crowded = len(names) > (2 if narrow else 4)

@@ -80,7 +80,7 @@ def _edges(axis: LatticeAxis) -> tuple[Array, Array]:
     every = -(-axis.size // MOST_STEPS)
     # The last total of each run is that of its upper edge.
     kept = np.unique(np.append(np.arange(every - 1, axis.size, every), axis.size - 1))
-    return np.append(edges[:1], edges[kept + 1]), kept
+    return np.append(edges[0], edges[kept + 1]), kept
 
 
 def _band(ax: Axes, edges: Array, low: Array, high: Array, colour: str, shade: float) -> None:

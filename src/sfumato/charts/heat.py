@@ -22,7 +22,6 @@ from sfumato.privacy import Guarantee
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 MOST_NUMBERS = 900  # cells of a table that holds its numbers
 DIGIT = 6.5  # pixels that a digit of a cell's number takes
-LETTER = 7.2  # pixels that a letter of a tick's label takes
 
 
 def draw(
@@ -109,21 +108,20 @@ def _norm(table: Table) -> Normalize:
 
 def _plot_width(ax: Axes, rows: LatticeAxis) -> float:
     """About how many pixels are left for the cells."""
-    longest = max(len(label) for label in scales.tick_labels(rows))
-    return style.width_of(ax) - LETTER * longest - (60 if is_narrow(ax) else 140)
+    return style.width_of(ax) - scales.widest_tick(rows) - (60 if is_narrow(ax) else 140)
 
 
 def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) -> None:
     down, right = axes
     room = _plot_width(ax, down)
-    longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8
+    longest = scales.widest_tick(right) + 8
     turned = scales.names_bins(right, len(starts[1])) and longest > room / len(starts[1])
     scales.slots(
         ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0
     )
     scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
     name = scales.name_of(right)
-    if len(name) * LETTER > room:
+    if len(name) * scales.LETTER > room:
         name = name.replace(" (bins", "\n(bins")
     ax.set_xlabel(name, parse_math=False)
     ax.set_ylabel(scales.name_of(down), parse_math=False)

@@ -205,7 +205,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     what = picture.what
     if picture.density:
         # Counts of bins, which are means of so many, as rows for each unit of their axis.
-        width = np.diff(edges) / np.diff(np.append(starts, main.size))
+        width = np.diff(edges) / np.diff(starts, append=main.size)
         table = mapped(table, lambda numbers: numbers / width[:, None])
         what = f"rows per {scales.step_name(main, 30)}"
     is_dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
@@ -247,7 +247,7 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
     edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
     ax.set_xlabel(scales.name_of(main), parse_math=False)
     if edges is None:
-        longest = 7.2 * max(len(label) for label in scales.tick_labels(main)) + 8
+        longest = scales.widest_tick(main) + 8
         room = style.width_of(ax) - 70
         turned = scales.names_bins(main) and longest > room / len(starts) and not _runs_on(main)
         least = 95 if main.time else 30 if _runs_on(main) else 60
@@ -255,7 +255,7 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
         scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
     scales.value_axis(ax.xaxis, main)
-    return np.append(edges[:-1][starts], edges[-1])
+    return np.append(edges[starts], edges[-1])
 
 
 def _bars_or_points(ax: Axes, edges: Array, table: Table, i: int, picture: Picture) -> None:
@@ -290,8 +290,8 @@ def _with_errors(
         across, up = (at, high_all) if is_upright else (high_all, at)
         style.mark_cut(ax, across, up, colour, "^" if is_upright else ">")
     places = (at, values) if is_upright else (values, at)
-    (dots,) = ax.plot(*places, MARKERS[series], color=colour, zorder=2.2)
-    dots.set(markersize=4.6 if is_upright else 5)
+    (dots,) = ax.plot(*places, MARKERS[series], color=colour)
+    dots.set(markersize=4.6 if is_upright else 5, zorder=2.2)
     dots.set(markeredgecolor=PAPER, markeredgewidth=0.7)
 
 
@@ -302,7 +302,7 @@ def _band(ax: Axes, edges: Array, table: Table, i: int, picture: Picture) -> Non
     half_all = table.half_all[:, i] if table.values.shape[1] == 1 else None
     style.steps(ax, edges, values, half=half, half_all=half_all, colour=SERIES[i])
     if picture.is_cut:
-        at = np.linspace(0, len(edges) - 2, style.MOST_CUT_MARKS).astype(int)
+        at = style.cut_places(len(edges) - 1)
         high = values + (half if half_all is None else half_all)
         style.mark_cut(ax, (edges[at] + edges[at + 1]) / 2, high[at], SERIES[i])
 

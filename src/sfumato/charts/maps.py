@@ -496,7 +496,7 @@ def _steps_of(release: Partition) -> tuple[Array, Table, bool]:
     lengths = np.diff(edges)
     is_even = bool(np.ptp(lengths) <= REGULAR * lengths.max())
     starts = style.thin(len(counts), MOST_STEPS)
-    n_cells = np.diff(np.append(starts, len(counts))).astype(float)
+    n_cells = np.diff(starts, append=len(counts)).astype(float)
     if len(starts) < len(counts):
         edges = np.append(edges[starts], edges[-1])
         counts = np.add.reduceat(counts, starts)
@@ -524,8 +524,7 @@ def _draw_steps(release: Partition, ax: Axes | None) -> Axes:
     style.count_axis(ax.yaxis)
     keys = style.interval_keys(len(table.values), True)
     if release.guarantee.unit.limits_kept:
-        marked = np.linspace(0, len(table.values) - 1, style.MOST_CUT_MARKS).astype(int)
-        marked = np.unique(marked)
+        marked = np.unique(style.cut_places(len(table.values)))
         middle = (edges[:-1] + edges[1:]) / 2
         style.mark_cut(ax, middle[marked], table.high_all[marked])
         keys = [*keys, style.cut_key()]

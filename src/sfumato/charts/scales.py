@@ -36,6 +36,7 @@ from sfumato.privacy import Guarantee, Unit
 NEARLY = 1e-6
 DECADES = 100.0  # ratio of values from which a logarithmic axis shows more than an even one
 FEW_BINS = 8  # bins up to which each has its name beside it
+LETTER = 7.2  # pixels that a letter of a tick's label takes
 OPEN = "…"  # at the outer edge of a bin that also holds what lies beyond
 BEYOND = "The bins at the ends also hold what lies beyond them."
 
@@ -204,6 +205,11 @@ def tick_labels(axis: LatticeAxis) -> list[str]:
 def step_name(axis: LatticeAxis, longest: int) -> str:
     """What one step of an axis of numbers or times is called, its name in so many letters."""
     return "day" if axis.time else f"unit of {plain(axis.name, longest)}"
+
+
+def widest_tick(axis: LatticeAxis) -> float:
+    """Return the pixels that the longest of the labels at the ticks takes."""
+    return LETTER * max(len(label) for label in tick_labels(axis))
 
 
 def is_continuous(axis: LatticeAxis) -> bool:

@@ -413,8 +413,6 @@ def band_keys(single: str, every: str, names: Sequence[str] = ()) -> list[Artist
 
 
 CUT = {"markersize": 5, "markerfacecolor": PAPER, "markeredgewidth": 0.9}
-# How many marks a line has.
-MOST_CUT_MARKS = 12
 
 
 def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^") -> None:
@@ -422,8 +420,13 @@ def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^
 
     The marks point away from the numbers, at the ends of their intervals.
     """
-    (marks,) = ax.plot(x, y, marker, color=colour, linestyle="", label="_cut", zorder=2.3)
-    marks.set(**CUT)
+    (marks,) = ax.plot(x, y, marker, color=colour, linestyle="", label="_cut")
+    marks.set(**CUT, zorder=2.3)
+
+
+def cut_places(size: int) -> Array:
+    """Which of so many steps of a line get such a mark: int64 ndarray."""
+    return np.linspace(0, size - 1, 12).astype(int)
 
 
 def cut_key(marker: str = "^", otherwise: str = "higher") -> Line2D:

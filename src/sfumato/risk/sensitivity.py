@@ -215,9 +215,9 @@ def bounded(column: Column, query: Query, k: int) -> float:
         case "count":
             return 0.0
         case "sum":
-            return float(u[-k:].sum() - u[:k].sum())
+            return _apart(u, k)
         case "mean":
-            return float(u[-k:].sum() - u[:k].sum()) / size
+            return _apart(u, k) / size
         case "var" | "std" if column.leaves_one_out:
             return world_range(column, query)
         case "var" | "std":
@@ -232,13 +232,15 @@ def world_range(column: Column, query: Query) -> float:
 
     Sum, mean and order statistics: the largest records against the smallest.
     """
+    # Two worlds may have records in common, which cancel.
+    differing = min(column.size, column.n - column.size)
     match query.name:
         case "count":
             return 0.0
         case "sum":
-            return _range_of_sums(column)
+            return _apart(column.ordered, differing)
         case "mean":
-            return _range_of_sums(column) / column.size
+            return _apart(column.ordered, differing) / column.size
         case "var" | "std":
             return _range_of_spread(column, query)
         case "median" | "percentile":
@@ -248,11 +250,9 @@ def world_range(column: Column, query: Query) -> float:
             return sum(c * float(highest[rank] - u[rank]) for rank, c in ranks.items())
 
 
-def _range_of_sums(column: Column) -> float:
-    """Return the sum of the largest records less that of the smallest; what both share cancels."""
-    u = column.ordered
-    differing = min(column.size, column.n - column.size)
-    return float(u[-differing:].sum() - u[:differing].sum())
+def _apart(u: Array, k: int) -> float:
+    """Return the sum of the k largest records less that of the k smallest."""
+    return float(u[-k:].sum() - u[:k].sum())
 
 
 def _range_of_spread(column: Column, query: Query) -> float:
@@ -388,6 +388,10 @@ def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
     return subsets_of(column.centred, size)
 
 
+def _largest_gap(before: Array, after: Array) -> float:
+    return float(np.abs(before - after).max())
+
+
 def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> float:
     too_many = how_many(column.n, size) * size * size > MOST_NUMBERS
     pairs = column.n * how_many(column.n - 1, size - 1)
@@ -398,7 +402,7 @@ def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> floa
     worst = 0.0
     for kept in itertools.combinations(range(size), size - k):
         after = answers(query, rows[:, list(kept)])
-        worst = max(worst, float(np.abs(before - after).max()))
+        worst = max(worst, _largest_gap(before, after))
     return worst
 
 
@@ -410,7 +414,7 @@ def _from_moments(x: Array, query: Query, size: int) -> float:
         sums, squares = subset_moments(np.delete(x, i), size - 1)
         before = spread(sums, squares, size - 1, largest, query)
         after = spread(sums + joining, squares + joining**2, size, largest, query)
-        worst = max(worst, float(np.abs(after - before).max()))
+        worst = max(worst, _largest_gap(before, after))
     return worst
 
 
@@ -428,5 +432,5 @@ def _enumerated_exchanged(column: Column, query: Query, k: int) -> float:
     worst = 0.0
     for left, right in itertools.combinations(without, 2):
         if not left & right:
-            worst = max(worst, float(np.abs(without[left] - without[right]).max()))
+            worst = max(worst, _largest_gap(without[left], without[right]))
     return worst
