@@ -112,16 +112,6 @@ def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
     return Subject("Range tree", unit, cost, spending(1), ON_LINE, least=least, weaker=spending)
 
 
-def counter_subjects() -> Iterator[Subject]:
-    """Yield running totals, and trees of counts for ranges."""
-    for unit in UNITS:
-        yield _counter(unit, PURE)
-        if unit.neighbours == "add-remove":
-            yield _counter(unit, CONCENTRATED)
-    yield _ranges(UNITS[2], PURE)
-    yield _ranges(UNITS[1], CONCENTRATED)
-
-
 class _WithKey(Script):
     """A script that also hands out the key by which each person's rows are chosen.
 
@@ -208,7 +198,12 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
 
 def subjects() -> Iterator[Subject]:
     """Yield every subject that is no question's example."""
-    yield from counter_subjects()
+    for unit in UNITS:
+        yield _counter(unit, PURE)
+        if unit.neighbours == "add-remove":
+            yield _counter(unit, CONCENTRATED)
+    yield _ranges(UNITS[2], PURE)
+    yield _ranges(UNITS[1], CONCENTRATED)
     yield from device_subjects()
     yield _end_to_end(1, "add-remove")
     yield _end_to_end(2, "replace")
