@@ -30,6 +30,8 @@ from sfumato.ledger.store import (
     T,
 )
 
+KEY_BYTES = 16
+
 
 class Known(NamedTuple):
     """What the secrets know when a question is asked.
@@ -210,7 +212,7 @@ class Secrets:
 
 def fresh_name(key: str | None) -> tuple[str, str]:
     """The key and digest of no question yet; both random, but for a key that is given."""
-    return key or secrets.token_hex(16), secrets.token_hex(32)
+    return key or secrets.token_hex(KEY_BYTES), secrets.token_hex(32)
 
 
 def known(
