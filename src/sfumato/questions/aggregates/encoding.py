@@ -111,8 +111,8 @@ def _cell_of(axis: GridAxis, value: float) -> int:
 # --- encodings ------------------------------------------------------------------------------------
 
 
+# Noise on a count that is so small that values are added up as finely as they can be.
 FINEST: Law = DiscreteLaplace(Fraction(1))
-"""Noise on a count that is so small that values are added up as finely as they can be."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,7 @@ def person_encoding(
     finest = basis_within(functions, most, largest_unity)
     if finest is None:
         raise _too_much_noise(title, "cells")
-    points = scale.points(_power_of_two(finest.points))
-    basis = basis_within(functions, points, largest_unity)
+    basis = basis_within(functions, scale.points(_power_of_two(finest.points)), largest_unity)
     assert basis is not None
     knots = basis.knots if functions == "hats" else None
     summed = scale.summed(basis.points, functions == "quadratic", knots)
@@ -231,13 +230,11 @@ def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encod
 
 
 def _encoding(axis: GridAxis, basis: Basis, count_noise: Law) -> Encoding:
-    """Return the encoding of a row's value that is located on an axis."""
     summed = Summed(axis, squares=basis.name == "quadratic")
     return Encoding(values_on(axis), basis, summed, _multiplied(count_noise, basis.unity))
 
 
 def _multiplied(law: Law, factor: int) -> Law:
-    """Return the law of noise whose scale is so many times larger."""
     match law:
         case DiscreteLaplace(scale=scale):
             return DiscreteLaplace(scale * factor)
@@ -278,7 +275,11 @@ def group_sums(cube: Cube, basis: Basis, n_group_axes: int, value: int = 0) -> A
         Each sum is cut at 2^62. One person moves the cut sum by no more than the exact one, and
         no data raise an overflow. 10^9 rows reach 2^62 with no basis that ``encoding`` chooses.
     """
-    moments = _moments(cube, basis, value)
+    assert cube.sums is not None
+    # Of each cell counted: its rows, the sum of the value and, for the quadratic, of its square.
+    columns = 2 if basis.name == "quadratic" else 1
+    sums_of_value = cube.sums[:, value * columns : (value + 1) * columns]
+    moments = np.concatenate([cube.counts[:, None], sums_of_value], axis=1)
     if moments.dtype != object and cube.total * basis.unity >= LARGEST_SUM:
         # Below that no sum of int64 can overflow. Python's integers never do.
         moments = moments.astype(object)
@@ -291,19 +292,6 @@ def group_sums(cube: Cube, basis: Basis, n_group_axes: int, value: int = 0) -> A
     else:
         sums = _polynomials(basis, _added_up(moments, groups, n_groups))
     return np.asarray(np.minimum(basis.multiple * sums, LARGEST_SUM).astype(np.int64))
-
-
-def _moments(cube: Cube, basis: Basis, value: int) -> Array:
-    """Of each cell counted: its rows, the sum of the value and, for the quadratic, of its square.
-
-    Returns
-    -------
-    int64 or object ndarray of shape (cells counted, 2 or 3)
-    """
-    assert cube.sums is not None
-    columns = 2 if basis.name == "quadratic" else 1
-    sums = cube.sums[:, value * columns : (value + 1) * columns]
-    return np.concatenate([cube.counts[:, None], sums], axis=1)
 
 
 def _groups_and_segments(cube: Cube, n_group_axes: int, value: int) -> tuple[Array, Array]:
@@ -346,8 +334,7 @@ def _hats(basis: Basis, moments: Array) -> Array:
     knots = basis.knots
     gaps = np.diff(knots)
     rows = moments[:, :, 0]
-    first = moments[:, :, 1]
-    above_lower = first - knots[:-1] * rows
+    above_lower = moments[:, :, 1] - knots[:-1] * rows
     # All gaps divide the largest one, so that slopes are whole numbers.
     slopes = gaps.max() // gaps
     sums = np.zeros((len(moments), basis.size), moments.dtype)

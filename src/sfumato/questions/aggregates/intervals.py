@@ -28,6 +28,7 @@ from sfumato.questions.aggregates.sum_quantiles import (
     half_widths,
 )
 from sfumato.questions.aggregates.values import Basis, Values
+from sfumato.questions.histogram.statistics import most_between
 
 # --- intervals ------------------------------------------------------------------------------------
 
@@ -42,8 +43,8 @@ COUNT_SHARE = 0.1  # of the probability of error of a rounded sum, spent on its 
 MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
 
 Bounds: TypeAlias = tuple[Array, Array]
+# A function of one point for each of some groups, and of the indices of these groups.
 OfPoints: TypeAlias = Callable[[Array, Array], Array]
-"""A function of one point for each of some groups, and of the indices of these groups."""
 
 
 def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
@@ -140,11 +141,6 @@ def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bou
     grid, table : float64 ndarrays of shape (points,)
         Values m, and bounds of the noise there.
     """
-    weighted = sums @ weights
-    total = sums.sum(axis=1)
-
-    def offset(at: Array, groups: Array) -> Array:
-        return np.asarray(weighted[groups] - at * total[groups])
 
     def allowed(at: Array, groups: Array) -> Array:
         # Linear interpolation of a convex function is never below it, so no mean is lost.
@@ -152,7 +148,7 @@ def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bou
 
     start = np.full(len(sums), grid[0])
     stop = np.full(len(sums), grid[-1])
-    return _hull(offset, allowed, start, stop)
+    return _hull(sums @ weights, sums.sum(axis=1), allowed, start, stop)
 
 
 def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
@@ -172,8 +168,8 @@ def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds
     highs = np.stack([high for _, high in ends])
     nothing_fits = ~(lows <= highs).any(axis=0)
     # Only some means were looked at: what lies between two of them is allowed for.
-    lowest = np.maximum(lows.min(axis=0) - _between(lows), 0)
-    highest = np.minimum(highs.max(axis=0) + _between(highs), 0.25)
+    lowest = np.maximum(lows.min(axis=0) - most_between(lows), 0)
+    highest = np.minimum(highs.max(axis=0) + most_between(highs), 0.25)
     return np.where(nothing_fits, 0.0, lowest), np.where(nothing_fits, 0.25, highest)
 
 
@@ -323,45 +319,39 @@ def _searched_variances(
 ) -> Bounds:
     """Return the hull of the variances that fit the noise, by bisection."""
 
-    def offset(at: Array, groups: Array) -> Array:
-        return np.asarray(weighted[groups] - at * total[groups])
-
     def allowed(at: Array, groups: Array) -> Array:
         return half_widths(law, fixed[groups] - at[:, None], alpha)
 
     start = np.zeros(len(total))
     stop = np.full(len(total), 0.25)
-    return _hull(offset, allowed, start, stop, empty=(1.0, 0.0))
-
-
-def _between(ends: Array) -> Array:
-    """Return by how much an end may be exceeded between two neighbouring means.
-
-    For a function with a bounded second derivative it is an eighth of its second difference.
-    """
-    second_differences = np.abs(np.diff(ends, n=2, axis=0))
-    return np.asarray(second_differences.max(axis=0) / 8)
+    return _hull(weighted, total, allowed, start, stop, empty=(1.0, 0.0))
 
 
 def _hull(
-    offset: OfPoints,
+    weighted: Array,
+    total: Array,
     allowed: OfPoints,
     start: Array,
     stop: Array,
     *,
     empty: tuple[float, float] | None = None,
 ) -> Bounds:
-    """Return the hull of all points with abs(offset) <= allowed.
+    """Return the hull of all points with abs(weighted - point * total) <= allowed.
 
     Parameters
     ----------
-    offset, allowed : functions of points
-        ``offset`` is affine and ``allowed`` is convex.
+    weighted, total : float64 ndarrays of shape (groups,)
+    allowed : function of points
+        It is convex.
     start, stop : float64 ndarrays of shape (groups,)
         The points are between these two.
     empty : pair of float, or None
         What is returned for groups without such a point. None: start and stop.
     """
+
+    def offset(at: Array, groups: Array) -> Array:
+        return np.asarray(weighted[groups] - at * total[groups])
+
     low, without = _first_fitting(offset, allowed, start, stop)
     high, _ = _first_fitting(offset, allowed, stop, start)
     # Where no point fits the noise was larger than it almost ever is; nothing is then claimed.

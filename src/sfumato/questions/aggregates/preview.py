@@ -89,7 +89,6 @@ class AggregatePreview(Preview, frozen=True):
     def _accuracy_of(
         self, encoding: Encoding, confidence: Exactly, simultaneous: bool = False
     ) -> float:
-        """Return the accuracy of one value."""
         alpha = error_probability(confidence)
         self._require_numbers(encoding, simultaneous)
         groups = self.cells or 1
@@ -105,8 +104,11 @@ class AggregatePreview(Preview, frozen=True):
         request = f"the accuracy of a {self.statistic}"
         depends_on_rows = self._depends_on_rows(encoding)
         if self.cells is None and (simultaneous or depends_on_rows):
-            obstacle = "how many groups are shown depends on the data"
-            raise UsageError(request, obstacle, "Declare Categories to preview it")
+            raise UsageError(
+                request,
+                "how many groups are shown depends on the data",
+                "Declare Categories to preview it",
+            )
         if depends_on_rows and self.rows is None:
             obstacle = f"it depends on the number of {self._counted_things}"
             stated = "State it as rows=" if self.of_persons else "State rows="
@@ -124,11 +126,9 @@ class AggregatePreview(Preview, frozen=True):
 
     @property
     def _counted_things(self) -> str:
-        """What has a value."""
         return "persons" if self.of_persons else "rows"
 
     def _depends_on_rows(self, encoding: Encoding) -> bool:
-        """Whether the accuracy depends on the number of rows of a group."""
         return self.statistic != "sum" or encoding.values.rounded
 
     def _ratio_half_width(self, encoding: Encoding, rows: float, alpha: float) -> float:
@@ -169,8 +169,13 @@ class AggregatePreview(Preview, frozen=True):
                 f"2^-{encoding.basis.size - 2} of the range, and the noise falls with the clip"
             )
         if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
-            depends = f"depends on how many {self._counted_things} a group has"
-            return [*lines, f"how accurate each is {depends}{self._how_to_preview}"]
+            depends = f"how accurate each is depends on how many {self._counted_things} a group has"
+            remedy = (
+                "state that as rows=" if self.of_persons else "state rows= (command line: --rows)"
+            )
+            if self.cells is not None:
+                depends += f": {remedy} to preview it"
+            return [*lines, depends]
         half_width = reach_text(np.array(self._accuracy_of(encoding, "0.95")))
         # An estimate that takes a span of knots need not be the middle of its interval.
         known = (
@@ -191,7 +196,6 @@ class AggregatePreview(Preview, frozen=True):
         return lines
 
     def _noise_line(self, encoding: Encoding, of_value: str) -> str:
-        """Say which noise is added to which sums."""
         groups = "each group that is shown"
         if self.cells is not None:
             groups = "one group" if self.cells == 1 else f"each of {self.cells:,} groups"
@@ -201,15 +205,6 @@ class AggregatePreview(Preview, frozen=True):
             f" where each {who} adds {number(_one_in_units(encoding))} in all "
             f"({_noise_in_rows(encoding, self._counted_things)})"
         )
-
-    @property
-    def _how_to_preview(self) -> str:
-        """What to state where the accuracy depends on a number of rows; "" if nothing helps."""
-        if self.cells is None:
-            return ""
-        if self.of_persons:
-            return ": state that as rows= to preview it"
-        return ": state rows= (command line: --rows) to preview it"
 
     def _conditions(self, encoding: Encoding) -> str:
         """Return the clauses on what an accuracy takes to be the case."""
@@ -257,7 +252,6 @@ def _noise_in_rows(encoding: Encoding, things: str) -> str:
 
 
 def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:
-    """Return the half-width of the interval of a sum over so many rows."""
     values = encoding.values
     basis = encoding.basis
     law = encoding.law

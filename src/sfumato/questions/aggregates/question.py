@@ -7,8 +7,7 @@ what the questions ``Mean``, ``Sum`` and ``Variance`` have in common.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 
@@ -64,7 +63,7 @@ from sfumato.questions.aggregates.values import (
     rows_axis,
 )
 from sfumato.questions.histogram import keys
-from sfumato.questions.histogram.bins import binned
+from sfumato.questions.histogram.bins import binned_lattice
 from sfumato.random.bits import Bits
 
 # --- why they are private -------------------------------------------------------------------------
@@ -174,6 +173,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     statistic: ClassVar[Statistic]
     functions: ClassVar[BasisName]
+    release_class: ClassVar[type[AggregateRelease]]
     limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = PROOF
     keys_proof: ClassVar[Proof] = KEYS_PROOF
@@ -184,11 +184,13 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         names = _value_names(self.value)
-        # One value has one form, whether or not it was written as a list.
-        msgspec.structs.force_setattr(self, "value", names[0] if len(names) == 1 else names)
-        msgspec.structs.force_setattr(self, "clip", plain_clip(self.clip))
-        if self.by is not None:
-            msgspec.structs.force_setattr(self, "by", named_axes(self.by))
+        settle(
+            self,
+            # One value has one form, whether or not it was written as a list.
+            value=names[0] if len(names) == 1 else names,
+            clip=plain_clip(self.clip),
+            by=None if self.by is None else named_axes(self.by),
+        )
         self._require_fitting_clip()
         for name in names:
             if name in self._groups:
@@ -197,7 +199,6 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
                     "a value is constant in its own groups",
                     "Name other groups",
                 )
-        settle(self)
 
     def _require_fitting_clip(self) -> None:
         if self.per not in ("row", "person"):
@@ -238,8 +239,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     def asks(self, domain: Domain) -> object:
         """The canonical form with its groups in the order of the domain."""
-        places = list(domain)
-        groups = tuple(sorted(self._groups, key=places.index)) or None
+        groups = tuple(sorted(self._groups, key=list(domain).index)) or None
         return msgspec.structs.replace(self, by=groups).canonical(domain)
 
     @property
@@ -349,10 +349,10 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             mechanism = f"{mechanism}; keys are selected by {share.selects}"
         tables = []
         for index, encoding in enumerate(encodings):
-            true_sums = group_sums(cube, encoding.basis, n_group_axes, index).reshape(-1)
+            true_sums = group_sums(cube, encoding.basis, n_group_axes, index).ravel()
             tables.append(self._published(add_noise(true_sums, encoding.law, noise), encoding))
         first, *others = tables
-        return self._release_type()(
+        release = self.release_class(
             scale=first.scale,
             basis=first.basis,
             lattice=Lattice(cube.lattice.axes[:n_group_axes]),
@@ -363,18 +363,20 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             others=tuple(others) if others else msgspec.UNSET,
             guarantee=self._promised(share, unit, mechanism, noise),
         )
+        return cast("A_co", release)
 
     def _promised(self, share: _Share, unit: Unit, mechanism: str, noise: Bits) -> Guarantee:
-        """Return what an answer promises, and what it is about."""
         has_keys = share.selects is not None
         if self.per == "row":
-            known = self.limits_proof if unit.by_cell else self.proof
-            proof = self.keys_proof if has_keys else known
+            proof = (
+                self.keys_proof if has_keys else self.limits_proof if unit.by_cell else self.proof
+            )
             return self.promise(share.spent, unit, mechanism, noise, proof=proof)
         proof = self.persons_keys_proof if has_keys else self.persons_proof
         promised = self.promise(share.spent, unit, mechanism, noise, proof=proof)
+        of_rows = "sum" if self.statistic == "sum" else "mean"
         made_of = (
-            f"The value of {unit.anyone} in a cell is the {self._of_rows} of the values of all of "
+            f"The value of {unit.anyone} in a cell is the {of_rows} of the values of all of "
             "their rows there."
         )
         return msgspec.structs.replace(promised, counted=f"{promised.counted} {made_of}")
@@ -385,15 +387,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         Refuse more than one axis of keys, and too many groups beside one.
         """
         domain.select(self.axes)
-        lay_bins = partial(binned, bins=None, width=None)
-        lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in self._groups))
+        lattice = binned_lattice(domain, self._groups)
         keys.check_keys(self.title, lattice)
         return lattice
-
-    @property
-    def _of_rows(self) -> PersonStatistic:
-        """What the value of a person is made of."""
-        return "sum" if self.statistic == "sum" else "mean"
 
     def _unit_of_sums(self, unit: Unit, groups: Lattice, cost: CentralMeasure) -> Unit:
         """What one person changes of the sums: M times what they change of the counts of groups."""
@@ -408,7 +404,6 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return unit.counting_persons(min(unit.cells_of_person, groups.size))
 
     def _encodings(self, domain: Domain, count_noise: Law) -> tuple[Encoding, ...]:
-        """Return how each value is summed, and the noise on its sums."""
         return tuple(
             self._encoding(name, self._interval(domain, name), count_noise) for name in self._values
         )
@@ -427,7 +422,8 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     def _encoding_of_persons(self, rows: GridAxis, count_noise: Law) -> Encoding:
         """Return how a person's value is summed, whose rows are located on an axis."""
         clip = None if self.clip == "auto" else self.clip
-        scale = person_scale(self.title, rows, self._of_rows, clip)
+        of_rows: PersonStatistic = "sum" if self.statistic == "sum" else "mean"
+        scale = person_scale(self.title, rows, of_rows, clip)
         return person_encoding(self.title, scale, self._basis_name, count_noise)
 
     def _divided(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> _Share:
@@ -457,12 +453,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     @property
     def _basis_name(self) -> BasisName:
-        """Which functions of a value are summed."""
         return "hats" if self.clip == "auto" else self.functions
-
-    def _release_type(self) -> type[A_co]:
-        """Return the class of the release."""
-        raise NotImplementedError
 
     def _interval(self, domain: Domain, name: str) -> Interval:
         """Return the axis of a value, narrowed to the clip."""
@@ -503,7 +494,6 @@ class _Share(NamedTuple):
 
 
 def _value_names(value: object) -> tuple[str, ...]:
-    """Read the values as the user wrote them: a name, or a list of names."""
     given = [value] if isinstance(value, str) else value
     listed = list(given) if isinstance(given, list | tuple) else []
     names = tuple(name for name in listed if isinstance(name, str) and name)
@@ -618,9 +608,7 @@ class Mean(
 
     statistic: ClassVar[Statistic] = "mean"
     functions: ClassVar[BasisName] = "pair"
-
-    def _release_type(self) -> type[MeanRelease]:
-        return MeanRelease
+    release_class: ClassVar[type[AggregateRelease]] = MeanRelease
 
 
 class Sum(
@@ -682,9 +670,7 @@ class Sum(
 
     statistic: ClassVar[Statistic] = "sum"
     functions: ClassVar[BasisName] = "pair"
-
-    def _release_type(self) -> type[SumRelease]:
-        return SumRelease
+    release_class: ClassVar[type[AggregateRelease]] = SumRelease
 
 
 class Variance(
@@ -745,9 +731,7 @@ class Variance(
 
     statistic: ClassVar[Statistic] = "variance"
     functions: ClassVar[BasisName] = "quadratic"
-
-    def _release_type(self) -> type[VarianceRelease]:
-        return VarianceRelease
+    release_class: ClassVar[type[AggregateRelease]] = VarianceRelease
 
 
 Mean.examples = (Mean("x"), Mean("x", clip=1), Mean("x", clip="auto"))

@@ -182,10 +182,20 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @property
     def unknowns(self) -> str:
         """Sentences on what clips leave out, and on how many groups are not known."""
+        sentences = []
+        alpha = error_probability(CONFIDENCE)
+        if self._has_chosen_clips and not self.lattice.axes:
+            sentences.append(value_sums.above_clip(self.tables, alpha, self._counted_things))
+        if self._has_chosen_clips and self.spans is not msgspec.UNSET:
+            for sums in self.tables:
+                taken = self._statistic.taken(sums, alpha)
+                lowered = value_sums.lowered_by(sums, *taken, self.noun, len(self.tables))
+                sentences.append(lowered)
         unknown = int(np.isnan(self.values).sum())
-        of_all = f"{unknown:,} of {self.values.size:,} {agreeing(unknown, 'are')}"
-        said = f"{of_all} not known." if unknown else ""
-        return " ".join(filter(None, [self._above_clip, self._lowered_by, said]))
+        if unknown:
+            are = agreeing(unknown, "are")
+            sentences.append(f"{unknown:,} of {self.values.size:,} {are} not known.")
+        return " ".join(filter(None, sentences))
 
     @property
     def parts(self) -> Mapping[str, Release]:
@@ -200,29 +210,6 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def _clipped(self) -> str:
         """A clause for reports: to what values are clipped."""
         return value_sums.clipped(self.tables) if self._has_chosen_clips else ""
-
-    @property
-    def _above_clip(self) -> str:
-        """A sentence on how many values lie above the clip, for each, if there is one group."""
-        if not self._has_chosen_clips or self.lattice.axes:
-            return ""
-        return value_sums.above_clip(
-            self.tables, error_probability(CONFIDENCE), self._counted_things
-        )
-
-    @property
-    def _lowered_by(self) -> str:
-        """Sentences on whether values are clipped, and by how much that lowers the statistic."""
-        if not self._has_chosen_clips or self.spans is msgspec.UNSET:
-            return ""
-        alpha = error_probability(CONFIDENCE)
-        sentences = [
-            value_sums.lowered_by(
-                sums, *self._statistic.taken(sums, alpha), self.noun, len(self.tables)
-            )
-            for sums in self.tables
-        ]
-        return " ".join(sentences)
 
     # --- statistics -------------------------------------------------------------------------------
 
@@ -354,7 +341,6 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return self._together(known), self._together(low), self._together(high)
 
     def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
-        """Return what is shown of one value."""
         known = ~np.isnan(self._statistic.values(sums)) & self._statistic.is_of_rows(sums, alpha)
         if not known.any():
             return known, *self._statistic.interval(sums, alpha)
@@ -417,22 +403,22 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             ]
             return pa.concat_tables(of_value)
         known, low, high = self.drawn()
-        shown = known.reshape(-1)
-        counts = np.rint(self.counts.reshape(-1)).astype(np.int64)
+        shown = known.ravel()
+        counts = np.rint(self.counts.ravel()).astype(np.int64)
         numbers = {
             "persons" if self.of_persons else "rows": counts,
-            self.noun: column_of(self.values.reshape(-1), ~shown),
-            "low": low.reshape(-1),
-            "high": high.reshape(-1),
+            self.noun: column_of(self.values.ravel(), ~shown),
+            "low": low.ravel(),
+            "high": high.ravel(),
             "known": shown,
         }
         if self._has_chosen_clips:
-            numbers["clip"] = self.clips.reshape(-1)
-            numbers["above"] = self.above.reshape(-1)
+            numbers["clip"] = self.clips.ravel()
+            numbers["above"] = self.above.ravel()
         if self.spans is not msgspec.UNSET:
-            most = self.lowered_at_most.reshape(-1)
+            most = self.lowered_at_most.ravel()
             unknown = np.isnan(most)
-            numbers["lowered"] = self.lowered.reshape(-1)
+            numbers["lowered"] = self.lowered.ravel()
             numbers["lowered_low"] = column_of(np.zeros(len(most)), unknown)
             numbers["lowered_high"] = column_of(most, unknown)
         return table_of(cell_columns(self.lattice) | numbers)
@@ -479,7 +465,6 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return drawn("aggregates.draw", self, ax)
 
     def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
-        """Return what is to be known of each value, like ``values``."""
         return self._together([of(sums) for sums in self.tables])
 
     def _together(self, by_value: list[Array] | tuple[Array, ...]) -> Array:

@@ -84,17 +84,15 @@ def _laplace(size: Array, alpha: float) -> Array:
     never below it.
     """
     scales = [size[..., i] for i in range(size.shape[-1])]
-    largest, second, third = _descending(*scales, *[np.zeros_like(scales[0])] * (3 - len(scales)))
+    first, second, third = (*scales, *[np.zeros_like(scales[0])] * (3 - len(scales)))
+    # Compared one by one, they are sorted several times as fast as along an axis.
+    larger = np.maximum(first, second)
+    smaller = np.minimum(first, second)
+    largest = np.maximum(larger, third)
+    middle = np.maximum(smaller, np.minimum(larger, third))
     safe = np.where(largest > 0, largest, 1.0)
-    return largest * _interpolated(_table(alpha), second / safe, third / safe)
-
-
-def _descending(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
-    """Sort three arrays element by element: several times as fast as a sort along an axis."""
-    larger = np.maximum(a, b)
-    smaller = np.minimum(a, b)
-    middle = np.maximum(smaller, np.minimum(larger, c))
-    return np.maximum(larger, c), middle, np.minimum(smaller, c)
+    ratios = (middle / safe, np.minimum(smaller, third) / safe)
+    return largest * _interpolated(_table(alpha), *ratios)
 
 
 def _interpolated(table: Array, second: Array, third: Array) -> Array:
@@ -103,16 +101,15 @@ def _interpolated(table: Array, second: Array, third: Array) -> Array:
     column = third * GRID
     i = np.minimum(row.astype(np.int64), GRID - 1)
     j = np.minimum(column.astype(np.int64), GRID - 1)
-    up = row - i
     right = column - j
     # One index into the flat table: numpy gathers by it several times as fast.
     at = i * (GRID + 1) + j
-    flat = table.reshape(-1)
+    flat = table.ravel()
     lower = flat[at]
     lower += (flat[at + 1] - lower) * right
     upper = flat[at + GRID + 1]
     upper += (flat[at + GRID + 2] - upper) * right
-    return np.asarray(lower + (upper - lower) * up)
+    return np.asarray(lower + (upper - lower) * (row - i))
 
 
 @lru_cache(maxsize=16)
@@ -179,8 +176,7 @@ def clip_half_widths(
         Convex in the points.
     """
     coefficients = np.minimum(weights, weights[clip]) - np.asarray(points)[:, None]
-    n_clips = len(weights) - 1
-    by_union = chernoff_half_widths(law, coefficients, alpha / n_clips)
+    by_union = chernoff_half_widths(law, coefficients, alpha / len(weights) - 1)
     slack = coupling_slack(law)
     if slack is None:
         return by_union

@@ -34,8 +34,8 @@ from sfumato.questions.aggregates.values import Basis, Values
 
 # --- sums -----------------------------------------------------------------------------------------
 
+# From shares of the value's range, or of its square, to the value's own scale.
 Scaling: TypeAlias = Callable[[Array], Array]
-"""From shares of the value's range, or of its square, to the value's own scale."""
 USUAL_ALPHA = 0.05  # at which a statistic counts as known or not
 
 
@@ -78,9 +78,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         order : sequence of int
             The axes of now, in the order to come.
         """
-        return self.of_groups(
-            np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1)
-        )
+        return self.of_groups(np.arange(math.prod(shape)).reshape(shape).transpose(order).ravel())
 
     def named(self, name: str) -> Self:
         """Return the same sums, of a value of another name."""
@@ -115,7 +113,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         knots = self.knot_indices
         return msgspec.structs.replace(
             self,
-            released=self.released.reshape(-1, self.basis.size)[groups].reshape(-1),
+            released=self.released.reshape(-1, self.basis.size)[groups].ravel(),
             knot_indices=knots if knots is msgspec.UNSET else knots[groups],
             spans=self.spans if self.spans is UNSET else self.spans.of_groups(groups),
         )
@@ -315,7 +313,6 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
 
     @cached_property
     def _usual_variance_bounds(self) -> Bounds:
-        """The bounds that decide which variances are known."""
         return self._variance_bounds(USUAL_ALPHA)
 
     def _mean_bounds(self, alpha: float) -> Bounds:
@@ -432,18 +429,16 @@ def lowered_by(sums: ValueSums, about: Array, at_most: Array, noun: str, n_value
     if len(about) > 1:
         noun = f"{noun}s"
     unknown = int(np.isnan(at_most).sum())
-    lowers = f"Clipping lowers the {noun}{name} by about {_least_to_most(about)}, as estimated"
+    estimated = number(float(f"{about.max():.3g}"))
+    least = number(float(f"{about.min():.3g}"))
+    if least != estimated:
+        estimated = f"{least} to {estimated}"
+    lowers = f"Clipping lowers the {noun}{name} by about {estimated}, as estimated"
     if unknown == len(at_most):
         return f"{lowers}; by how much at most is not known."
     most = number(_rounded_up(float(np.nanmax(at_most))))
     in_groups = f", and in {unknown:,} groups it is not known" if unknown else ""
     return f"{lowers}, and by at most {most} with 95% confidence{in_groups}."
-
-
-def _least_to_most(numbers: Array) -> str:
-    least = number(float(f"{numbers.min():.3g}"))
-    most = number(float(f"{numbers.max():.3g}"))
-    return most if least == most else f"{least} to {most}"
 
 
 def _rounded_up(most: float) -> float:

@@ -45,14 +45,14 @@ from sfumato.errors import UsageError, is_one_of, not_saved, shown
 
 # --- bounds and steps -----------------------------------------------------------------------------
 
+# Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none.
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
-"""Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none."""
 
+# How many steps a value is rounded to at most. 10^9 values then add up to less than 2^62.
 MOST_STEPS = MOST_SUMMED
-"""How many steps a value is rounded to at most. 10^9 values then add up to less than 2^62."""
 
+# The same where squares are added up.
 MOST_STEPS_SQUARED = MOST_SQUARED
-"""The same where squares are added up."""
 
 
 class PersonsValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -364,21 +364,36 @@ def _require_exact_sums(
     request = f"{title}, clip = {shown(clip)}"
     example = "such as clip=(0, 500)"
     if clip is None:
-        obstacle = f"the bounds of {name!r} are those of a row, and a person's sum needs its own"
-        raise UsageError(title, obstacle, f"Give them as a clip, {example}")
+        raise UsageError(
+            title,
+            f"the bounds of {name!r} are those of a row, and a person's sum needs its own",
+            f"Give them as a clip, {example}",
+        )
     if not isinstance(clip, tuple) and scale.rows.lower < 0:
-        obstacle = f"values of {name!r} may be negative, so a sum has no lower bound"
-        raise UsageError(request, obstacle, f"Give a lower and an upper bound, {example}")
+        raise UsageError(
+            request,
+            f"values of {name!r} may be negative, so a sum has no lower bound",
+            f"Give a lower and an upper bound, {example}",
+        )
     if not scale.lower < scale.upper:
-        obstacle = "the lower bound of a person's sum must be below the upper one"
-        raise UsageError(request, obstacle, f"Give both, {example}")
+        raise UsageError(
+            request,
+            "the lower bound of a person's sum must be below the upper one",
+            f"Give both, {example}",
+        )
     if not scale.has_step:
-        obstacle = f"{name!r} has no step, so the sum of a person cannot be exact"
-        raise UsageError(title, obstacle, "Declare its step, such as Interval(0, 500, step=0.01)")
+        raise UsageError(
+            title,
+            f"{name!r} has no step, so the sum of a person cannot be exact",
+            "Declare its step, such as Interval(0, 500, step=0.01)",
+        )
     unit = common_unit(scale.row_start, scale.row_step)
     if any((bound / unit).denominator != 1 for bound in (scale.lower, scale.upper)):
-        obstacle = f"a person's sum is a multiple of {float(unit):g}, and the clip is not"
-        raise UsageError(request, obstacle, "Choose multiples of it")
+        raise UsageError(
+            request,
+            f"a person's sum is a multiple of {float(unit):g}, and the clip is not",
+            "Choose multiples of it",
+        )
 
 
 def exactly(bound: float) -> Fraction:
@@ -492,19 +507,16 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             case "quadratic":
                 return self.multiple * np.stack([rest * rest, 2 * x * rest, x * x], axis=1)
             case "hats":
-                return self._hats(x)
-
-    def _hats(self, x: Array) -> Array:
-        """Return the hats at each value: the two on both sides of it, and 0 for all others."""
-        knots = self.knots
-        lower = np.minimum(np.searchsorted(knots, x, side="right") - 1, len(knots) - 2)
-        # All gaps divide the largest one, so that each amount is a whole number.
-        slope = self.unity // (knots[lower + 1] - knots[lower])
-        hats = np.zeros((len(x), self.size), np.int64)
-        rows = np.arange(len(x))
-        hats[rows, lower] = (knots[lower + 1] - x) * slope
-        hats[rows, lower + 1] = (x - knots[lower]) * slope
-        return hats
+                # The two hats on both sides of each value, and 0 for all others.
+                knots = self.knots
+                lower = np.minimum(np.searchsorted(knots, x, side="right") - 1, len(knots) - 2)
+                # All gaps divide the largest one, so that each amount is a whole number.
+                slope = self.unity // (knots[lower + 1] - knots[lower])
+                hats = np.zeros((len(x), self.size), np.int64)
+                rows = np.arange(len(x))
+                hats[rows, lower] = (knots[lower + 1] - x) * slope
+                hats[rows, lower + 1] = (x - knots[lower]) * slope
+                return hats
 
 
 @lru_cache(maxsize=64)
@@ -531,8 +543,7 @@ def basis_within(name: BasisName, points: int, unity: int) -> Basis | None:
     (Basis(name='quadratic', points=120, multiple=5), Basis(name='pair', points=100, multiple=1))
     """
     # The M of hats is at most R.
-    largest = math.isqrt(unity) if name == "quadratic" else unity
-    points = min(points, largest)
+    points = min(points, math.isqrt(unity) if name == "quadratic" else unity)
     if points < 1:
         return None
     plain = Basis(name, points)

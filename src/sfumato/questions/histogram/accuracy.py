@@ -279,21 +279,19 @@ class _Request:
         log_odds = self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
         start = self.unit.counts_l1 * log_odds / max(float(accuracy), 1.0)
 
+        most = math.floor(accuracy)
+
         def is_enough(epsilon: float) -> bool:
             try:
-                return self._is_enough(Fraction(epsilon), math.floor(accuracy))
+                if self.mechanism == "geometric":
+                    law = DiscreteLaplace(self.unit.counts_l1 / Fraction(epsilon))
+                    return law.log_tail(most) <= math.log(self.alpha)
+                return self._key_law(Fraction(epsilon)).miss_probability(most) <= self.alpha
             except UsageError:  # this epsilon is too small for the mechanism to have a law
                 return False
 
         low, high = _bracket(is_enough, start, f"an accuracy of {decimal(accuracy)}")
         return root(is_enough, low, high, CLOSE)[1]
-
-    def _is_enough(self, epsilon: Fraction, accuracy: int) -> bool:
-        """Tell whether a discrete mechanism misses an accuracy with probability at most alpha."""
-        if self.mechanism == "geometric":
-            law = DiscreteLaplace(self.unit.counts_l1 / epsilon)
-            return law.log_tail(accuracy) <= math.log(self.alpha)
-        return self._key_law(epsilon).miss_probability(accuracy) <= self.alpha
 
     def _key_law(self, epsilon: Fraction) -> KeyLaw:
         rule: Rule = "stability" if self.mechanism == "stability" else "truncated-geometric"

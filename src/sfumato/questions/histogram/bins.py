@@ -22,6 +22,7 @@ from sfumato.answers import P
 from sfumato.basics import MOST_NUMBERS, Exactly, positive, whole
 from sfumato.domain import (
     BinsAndMissing,
+    Domain,
     EdgesAxis,
     GridAxis,
     Interval,
@@ -36,10 +37,10 @@ from sfumato.errors import UsageError, printable, shown
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
+# Bins as a question holds them: for all its Interval axes, for each in turn, or by name.
 Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins | None] | None
-"""Bins as a question holds them: for all its Interval axes, for each in turn, or by name."""
+# The width of bins as a question holds it: for all its Interval axes, or by name.
 Width: TypeAlias = float | Mapping[str, float] | None
-"""The width of bins as a question holds it: for all its Interval axes, or by name."""
 DEFAULT_BINS = 10
 # Where a width does not divide its axis, edges are computed and stored one by one.
 MOST_EDGES = 2**20
@@ -122,7 +123,6 @@ def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None
 
 
 def _check_intervals(what: str, given: object, intervals: list[str]) -> None:
-    """Refuse bins or a width if there is no Interval axis."""
     if given is not None and not intervals:
         raise UsageError(
             what,
@@ -140,6 +140,27 @@ def check_names(what: str, given: Mapping[str, object], intervals: list[str]) ->
                 "the question has no Interval axis of that name",
                 f"Give {what} for its Interval axes only",
             )
+
+
+def binned_lattice(
+    domain: Domain, names: Sequence[str], bins: Bins = None, width: Width = None
+) -> Lattice:
+    """Lay axes of a domain, and bins along those of them that are Interval axes.
+
+    Raises
+    ------
+    UsageError
+        As ``by_axis`` and ``binned``.
+    """
+    intervals = [name for name in names if name in domain.of_kind(Interval)]
+    bins_of = by_axis(bins, intervals)
+    widths_of = widths_by_axis(width, intervals)
+
+    def lay_bins(name: str, axis: Interval) -> LatticeAxis:
+        return binned(name, axis, bins_of.get(name), widths_of.get(name))
+
+    axes = [domain[name].on_lattice(name, lay_bins) for name in names]
+    return Lattice(tuple(axes))
 
 
 def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None) -> LatticeAxis:
@@ -196,7 +217,6 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
 
 
 def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
-    """Lay bins between edges that increase within the bounds of the axis."""
     numbers = tuple(axis.scale.coordinate(edge, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
         raise UsageError(
@@ -285,17 +305,17 @@ def rearranged(bins: Bins, axes: Sequence[str], intervals: Sequence[str]) -> Bin
 
 # --- whole numbers in bins ------------------------------------------------------------------------
 
+# In wider bins, one number more is at most a tenth more.
 WIDEST = 10
-"""In wider bins, one number more is at most a tenth more."""
 
+# Whoever takes narrower bins has no whole numbers.
 NARROWEST = 0.1
-"""Whoever takes narrower bins has no whole numbers."""
 
+# From 0 to 1, or from -1 to 1, numbers are hardly whole ones.
 FEWEST = 3
-"""From 0 to 1, or from -1 to 1, numbers are hardly whole ones."""
 
+# Up to so many whole numbers may have a bin each.
 SINGLE = 62
-"""Up to so many whole numbers may have a bin each."""
 
 
 def with_whole_numbers(preview: P, lattice: Lattice) -> P:
@@ -332,34 +352,23 @@ def _uneven(axis: LatticeAxis) -> str:
     bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
     if not isinstance(bins, GridAxis | EdgesAxis) or bins.time is not None:
         return ""
-    fewest = _fewest_numbers(bins)
-    if fewest is None:
-        return ""
-    unequal = f"some of its bins hold {fewest + 1} of them and others {fewest or 'none'}"
-    peaks = "the counts would show peaks that are not in the data"
-    name = printable(bins.name)
-    if bins.whole_names():
-        return f"{name} has whole numbers, and {unequal}: {peaks}; give the bins a whole width"
-    return f"if {name} has only whole numbers, {unequal}: {peaks}; then {_whole_bins(bins)}"
-
-
-def _whole_bins(bins: GridAxis | EdgesAxis) -> str:
-    """Return what to do so that bins hold equally many whole numbers."""
-    low, high = bins.ends
-    whole_width = "give the bins a whole width"
-    if isinstance(bins, EdgesAxis) or high % 1 or bins.step is not None:
-        return whole_width
-    further = f", and {whole_width}" if high - low >= SINGLE else ""
-    return f"declare step = 1 and upper = {high + 1:.0f}{further}"
-
-
-def _fewest_numbers(bins: GridAxis | EdgesAxis) -> int | None:
-    """Return the least number of whole numbers in a bin; None where all hold as many, or nearly."""
     low, high = bins.ends
     width = _width(bins)
     if width is None or width.denominator == 1 or not NARROWEST < width < WIDEST:
-        return None
-    return None if low % 1 or high - low < FEWEST else int(width)
+        return ""
+    if low % 1 or high - low < FEWEST:
+        return ""
+    fewest = int(width)
+    unequal = f"some of its bins hold {fewest + 1} of them and others {fewest or 'none'}"
+    peaks = "the counts would show peaks that are not in the data"
+    remedy = "give the bins a whole width"
+    name = printable(bins.name)
+    if bins.whole_names():
+        return f"{name} has whole numbers, and {unequal}: {peaks}; {remedy}"
+    if isinstance(bins, GridAxis) and not high % 1 and bins.step is None:
+        further = f", and {remedy}" if high - low >= SINGLE else ""
+        remedy = f"declare step = 1 and upper = {high + 1:.0f}{further}"
+    return f"if {name} has only whole numbers, {unequal}: {peaks}; then {remedy}"
 
 
 def _width(axis: GridAxis | EdgesAxis) -> Fraction | None:

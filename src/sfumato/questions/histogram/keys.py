@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, SelectsKeys, ShownKeys, error_probability
@@ -34,18 +33,14 @@ from sfumato.mechanisms import (
     KeyRule,
     Law,
     Rule,
-    ThresholdGaussian,
     add_noise,
     count_law,
-    key_law,
-    law_of_key_counts,
     released,
 )
 from sfumato.privacy import (
     ApproxDP,
     CentralMeasure,
     Event,
-    Guarantee,
     Proof,
     PureDP,
     Unit,
@@ -81,11 +76,11 @@ PERSONS_PROOF = Proof(
     source="Balle, Wang, ICML 2018; Gopi et al., ICML 2020; noise: Canonne, Kamath, Steinke 2020.",
 )
 
+# Releases store this sentence.
 SAME_ROWS = (
     "The engine that selects the keys counts the same rows whenever it evaluates a part of its "
     "query again. The noise of a key is then the same, too."
 )
-"""Releases store this sentence."""
 
 NOT_SHOWN_COUNTS_AS_ZERO = (
     "that accuracy includes the threshold: a key that is not shown is taken to have 0 rows"
@@ -156,24 +151,6 @@ def check_keys(title: str, lattice: Lattice) -> None:
             f"each key would have {cells_per_key:,} cells, and the limit is {MOST_CELLS_PER_KEY:,}",
             "Take fewer bins or axes",
         )
-
-
-def selection_and_cell_laws(
-    cost: CentralMeasure, unit: Unit, rule: Rule, keys_alone: bool
-) -> tuple[KeyLaw, Law | None]:
-    """The law that selects keys, and the noise on each cell: together they spend exactly the cost.
-
-    If keys are the only axis, there is no second law.
-
-    Raises
-    ------
-    UsageError
-        If epsilon is too small to be shared between the two.
-    """
-    if keys_alone:
-        return law_of_key_counts(cost, unit, rule), None
-    selection_cost, rest = selection_share(cost)
-    return key_law(selection_cost, unit, rule), count_law(rest, unit)
 
 
 def selection_share(cost: CentralMeasure) -> tuple[CentralMeasure, CentralMeasure]:
@@ -290,19 +267,6 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
     return Cube(lattice, cube.counts[kept], coordinates, sums=sums, summed=cube.summed), values
 
 
-def proof_of(selects: KeyLaw) -> Proof:
-    """Return why the selection by this law is private."""
-    return PERSONS_PROOF if isinstance(selects, ThresholdGaussian) else PROOF
-
-
-def with_assumptions(promised: Guarantee, counted: Counts) -> Guarantee:
-    """Return a guarantee, with what it assumes of an engine that selects the keys."""
-    if not isinstance(counted, SelectsKeys):
-        return promised
-    assumptions = (*promised.assumptions, SAME_ROWS)
-    return msgspec.structs.replace(promised, assumptions=assumptions)
-
-
 def describe_selection(law: KeyLaw) -> str:
     """Say how many rows a key needs to be shown."""
     half = law.count_kept(0.5)
@@ -311,11 +275,3 @@ def describe_selection(law: KeyLaw) -> str:
         f"a key held by {most:,} rows is shown with probability at least 95%, one held by "
         f"{half:,} with at least 50%; counts near these numbers are less accurate"
     )
-
-
-def describe_mechanism(selects: KeyLaw, cells: Law | None) -> str:
-    """Say what adds the randomness. Releases store this sentence."""
-    if cells is None:
-        return f"{selects}, which also selects the keys that are shown"
-    assert isinstance(cells, DiscreteLaplace)
-    return f"{cells} on each cell; keys are selected by {selects}"

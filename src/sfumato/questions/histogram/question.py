@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
+from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question, SelectsKeys
 from sfumato.basics import Array, require_numbers, settle
-from sfumato.domain import Cube, Domain, Interval, LabelAxis, Lattice, LatticeAxis, named_axes
+from sfumato.domain import Cube, Domain, LabelAxis, Lattice, named_axes
 from sfumato.errors import UsageError, printable, require_word, shown
 from sfumato.mechanisms import (
     RULES,
@@ -24,9 +24,12 @@ from sfumato.mechanisms import (
     KeyLaw,
     Law,
     Rule,
+    ThresholdGaussian,
     add_noise,
     bounded_law,
     count_law,
+    key_law,
+    law_of_key_counts,
     unit_of_table,
     unit_within,
 )
@@ -42,13 +45,11 @@ from sfumato.questions.histogram import accuracy, keys, ranges
 from sfumato.questions.histogram.bins import (
     Bins,
     Width,
-    binned,
-    by_axis,
+    binned_lattice,
     plain_bins,
     plain_records,
     plain_width,
     rearranged,
-    widths_by_axis,
     with_whole_numbers,
 )
 from sfumato.questions.histogram.records import (
@@ -68,16 +69,17 @@ from sfumato.random.bits import Bits
 
 # --- options --------------------------------------------------------------------------------------
 
+# What a histogram counts in its cells.
 CountedThings: TypeAlias = Literal["rows", "persons"]
-"""What a histogram counts in its cells."""
 
+# What the noise is made for, if not for single cells.
 Workload: TypeAlias = Literal["ranges"]
-"""What the noise is made for, if not for single cells."""
 
+# What the noise is like, if it is not the one that the cost takes by itself.
 NoiseKind: TypeAlias = Literal["bounded"]
-"""What the noise is like, if it is not the one that the cost takes by itself."""
 
 
+# Which options exclude each other, and the refusals of both together.
 EXCLUSIVE = {
     ("records", "bins"): (
         "records with bins or width",
@@ -105,7 +107,6 @@ EXCLUSIVE = {
         "Give bins or a width",
     ),
 }
-"""Which options exclude each other, and the refusals of both together."""
 
 
 def check_values(question: Histogram) -> None:
@@ -352,14 +353,7 @@ class Histogram(
         if self.records is not None:
             lattice = record_lattice(self.title, domain, names)
             return Needs(lattice, min(lattice.size, MOST_BINS))
-        intervals = [name for name in names if name in domain.of_kind(Interval)]
-        bins = by_axis(self.bins, intervals)
-        widths = widths_by_axis(self.width, intervals)
-
-        def lay_bins(name: str, axis: Interval) -> LatticeAxis:
-            return binned(name, axis, bins.get(name), widths.get(name))
-
-        lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
+        lattice = binned_lattice(domain, names, self.bins, self.width)
         if lattice.keyed:
             keys.check_keys(self.title, lattice)
         if self.workload is not None:
@@ -408,7 +402,6 @@ class Histogram(
         return f"Histogram of {counted}{axes}"
 
     def _unit_of_counts(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Unit:
-        """Return what one person changes of the counts."""
         if self.count == "persons":
             unit = unit_of_persons(self.title, unit)
         if lattice.keyed:
@@ -508,7 +501,7 @@ class Histogram(
         return HistogramRelease(
             question=self,
             lattice=lattice,
-            counts=paid.counts(lattice.shape).reshape(-1),
+            counts=paid.counts(lattice.shape).ravel(),
             law=strategy.laws[0],
             paid=paid,
             guarantee=guarantee,
@@ -520,22 +513,38 @@ class Histogram(
         # The laws follow from the unit and the cost alone, before any key is looked at.
         selects, cells = self._key_laws(counted.lattice, unit, cost)
         lattice, counts = keys.select_and_count(counted, selects, cells, noise)
-        mechanism = keys.describe_mechanism(selects, cells)
-        promised = self.promise(cost, unit, mechanism, noise, proof=keys.proof_of(selects))
+        mechanism = f"{selects}, which also selects the keys that are shown"
+        if cells is not None:
+            mechanism = f"{cells} on each cell; keys are selected by {selects}"
+        proof = (
+            self.keys_of_persons_proof
+            if isinstance(selects, ThresholdGaussian)
+            else self.keys_proof
+        )
+        guarantee = self.promise(cost, unit, mechanism, noise, proof=proof)
+        if isinstance(counted, SelectsKeys):
+            assumptions = (*guarantee.assumptions, keys.SAME_ROWS)
+            guarantee = msgspec.structs.replace(guarantee, assumptions=assumptions)
         return HistogramRelease(
             question=self,
             lattice=lattice,
             counts=counts,
             law=selects if cells is None else cells,
             selection=selects,
-            guarantee=keys.with_assumptions(promised, counted),
+            guarantee=guarantee,
         )
 
     def _key_laws(
         self, lattice: Lattice, unit: Unit, cost: CentralMeasure
     ) -> tuple[KeyLaw, Law | None]:
-        keys_alone = len(lattice.axes) == 1
-        return keys.selection_and_cell_laws(cost, unit, self.selection, keys_alone)
+        """Return what selects keys, and the noise on each cell: together they spend the cost.
+
+        If keys are the only axis, there is no second law.
+        """
+        if len(lattice.axes) == 1:
+            return law_of_key_counts(cost, unit, self.selection), None
+        selection_cost, rest = keys.selection_share(cost)
+        return key_law(selection_cost, unit, self.selection), count_law(rest, unit)
 
     def _answer_records(
         self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
@@ -624,7 +633,7 @@ class HistogramRelease(
             self,
             question=self.question.rearranged(lattice.names, binned_axes),
             lattice=lattice,
-            counts=np.ascontiguousarray(self.values.transpose(order)).reshape(-1),
+            counts=np.ascontiguousarray(self.values.transpose(order)).ravel(),
             paid=msgspec.UNSET
             if self.paid is msgspec.UNSET
             else self.paid.transposed(order, self.lattice.shape),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from sfumato.mechanisms import Law, sum_half_width
 from sfumato.questions.histogram.strategies import (
     MOST_CELLS,
     Strategy,
+    laid_along,
     least_accurate_cell,
     range_half_widths,
     sum_variances,
@@ -29,14 +30,14 @@ from sfumato.questions.histogram.table_noise import TableNoise
 
 # --- ranges of counts -----------------------------------------------------------------------------
 
+# Two ends among the edges of an Interval axis, or arrays of them; or one or more labels.
 Wanted: TypeAlias = "tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | str | int | bool"
-"""Two ends among the edges of an Interval axis, or arrays of them; or one or more labels."""
 
 _CLOSE = 1e-9  # of the width of an axis: so near an edge, a number is that edge
 
 
+# Sums of cells: what the counts add up to, and between which whole numbers the truth lies.
 Sums: TypeAlias = tuple[Array, Array, Array]
-"""Sums of cells: what the counts add up to, and between which whole numbers the truth lies."""
 
 
 class CountedCells(msgspec.Struct, frozen=True):
@@ -95,17 +96,12 @@ class CountedCells(msgspec.Struct, frozen=True):
             np.cumsum(np.take(cells, bins, axis=axis), axis=axis)
             for cells in (self.values, self.estimates)
         )
-        along = [-1 if at == axis else 1 for at in range(value.ndim)]
         half = self.noise.running_half_widths(alpha / value.size if simultaneous else alpha, bins)
-        return whole_between(value, estimate, half.reshape(along))
+        return whole_between(value, estimate, laid_along(half, axis, value.ndim))
 
     def _interval(self, ranges: Mapping[str, Wanted]) -> int | None:
-        """Return the one Interval axis of which a range is asked."""
-        indices = [
-            self.lattice.names.index(name)
-            for name in ranges
-            if not isinstance(self.lattice.axes[self.lattice.names.index(name)], LabelAxis)
-        ]
+        binned = [axis.name for axis in self.lattice.axes if not isinstance(axis, LabelAxis)]
+        indices = [self.lattice.names.index(name) for name in ranges if name in binned]
         if len(indices) > 1:
             raise UsageError(
                 "ranges along several axes",
@@ -121,7 +117,17 @@ class CountedCells(msgspec.Struct, frozen=True):
         for axis in self.lattice.axes:
             cells = np.arange(axis.size)
             if axis.name in ranges and isinstance(axis, LabelAxis):
-                cells = _cells_of_labels(axis, ranges[axis.name])
+                given = ranges[axis.name]
+                labels = given if isinstance(given, list | tuple | set | frozenset) else [given]
+                values: list[object] = list(axis.cell_values())
+                for label in labels:
+                    if label not in values:
+                        raise UsageError(
+                            f"{axis.name} = {shown(label)}",
+                            "it is not among the labels",
+                            "Name a label of the axis",
+                        )
+                cells = np.array(sorted({values.index(label) for label in labels}), np.int64)
             chosen.append(cells)
         return chosen
 
@@ -178,7 +184,7 @@ def bins_between(
     bins = _bins_of(axis)
     given = ranges[axis.name]
     request = f"a range along {axis.name!r}"
-    if not _is_pair(given):
+    if not isinstance(given, tuple | list) or len(given) != 2:
         raise UsageError(request, "it is not a pair of edges", f"Write {axis.name}=(lower, upper)")
     ends = [_edge_indices(bins, end, request) for end in given]
     try:
@@ -189,18 +195,14 @@ def bins_between(
         ) from None
     if (lower > upper).any():
         raise UsageError(request, "lower must not exceed upper", "Swap the ends")
-    return lower.reshape(-1), upper.reshape(-1), lower.shape
-
-
-def _is_pair(given: object) -> TypeGuard[Sequence[ArrayLike]]:
-    return isinstance(given, tuple | list) and len(given) == 2
+    return lower.ravel(), upper.ravel(), lower.shape
 
 
 def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> Array:
     """Return the indices of ends among the edges: int64 ndarray like ``end``."""
     edges = bins.edges()
     given = np.asarray(end, dtype=object)
-    numbers = [bins.scale.coordinate(value, bins.name) for value in given.reshape(-1)]
+    numbers = [bins.scale.coordinate(value, bins.name) for value in given.ravel()]
     coordinates = np.array(numbers, dtype=float)
     at = (
         np.abs(coordinates[:, None] - edges).argmin(axis=1)
@@ -218,26 +220,10 @@ def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> A
     return at.reshape(given.shape)
 
 
-def _cells_of_labels(axis: LabelAxis, given: object) -> Array:
-    """Return the cells of one label, or of several."""
-    labels: list[object] = (
-        list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
-    )
-    values: list[object] = list(axis.cell_values())
-    for label in labels:
-        if label not in values:
-            raise UsageError(
-                f"{axis.name} = {shown(label)}",
-                "it is not among the labels",
-                "Name a label of the axis",
-            )
-    return np.array(sorted({values.index(label) for label in labels}), np.int64)
-
-
 # --- a workload of ranges -------------------------------------------------------------------------
 
+# Of how many ranges of one length the least accurate one is sought.
 MOST_STARTS = 512
-"""Of how many ranges of one length the least accurate one is sought."""
 
 WITHOUT = "Leave workload out, or ask for a histogram of known bins of one Interval axis"
 

@@ -88,14 +88,13 @@ PROOF = Proof(
     "2021.",
 )
 
+# Choose the cut of a node.
+#
+# Its arguments are the lower and the upper edge of the node, the number of its bins below the cut,
+# the number of all its bins, and its level.
 Cut = Callable[[int, int, int, int, int], int]
-"""Choose the cut of a node.
-
-Its arguments are the lower and the upper edge of the node, the number of its bins below the cut,
-the number of all its bins, and its level.
-"""
+# The cells that hold rows, ascending, and their numbers of rows: true data.
 Occupied = tuple[Array, Array]
-"""The cells that hold rows, ascending, and their numbers of rows: true data."""
 
 
 class RecordBins(msgspec.Struct, frozen=True):
@@ -129,8 +128,7 @@ class RecordBins(msgspec.Struct, frozen=True):
         weights = WEIGHTS if self.stated is None else [Fraction(0), *WEIGHTS[1:]]
         rows, cuts, counts = split(units_of(self.cost), weights)
         # Every level needs a unit, and so does a number of rows that was not stated.
-        rows_can_be_counted = self.stated is not None or rows > 0
-        if cuts < MOST_LEVELS or not rows_can_be_counted:
+        if cuts < MOST_LEVELS or (self.stated is None and not rows):
             raise UsageError(
                 f"bins by records at {self.cost}",
                 "the levels of cuts would have no share of it",
@@ -224,8 +222,17 @@ class RecordBins(msgspec.Struct, frozen=True):
         edges = self.cut((cells, cube.counts[cells]), self.bins(rows), noise)
         # Counted after the cuts were chosen and paid for: the bins are then disjoint and public.
         counts = add_noise(cube.binned([edges]), self.law, noise)
-        lattice = Lattice((edges_axis(self.axis, edges),))
-        return rows if self.stated is None else None, lattice, counts
+        axis = self.axis
+        bins = EdgesAxis(
+            axis.name,
+            tuple(axis.points(edges).tolist()),
+            axis.time,
+            axis.missing,
+            axis.step,
+            axis.lower,
+            axis.column,
+        )
+        return rows if self.stated is None else None, Lattice((bins,)), counts
 
     def share_errors(self, bins: int) -> tuple[int, int]:
         """By how many rows a bin may differ from its share of them.
@@ -342,19 +349,6 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
             "Take a finer step",
         )
     return lattice
-
-
-def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
-    """Return the bins between chosen lattice points, as an axis."""
-    return EdgesAxis(
-        axis.name,
-        tuple(axis.points(edges).tolist()),
-        axis.time,
-        axis.missing,
-        axis.step,
-        axis.lower,
-        axis.column,
-    )
 
 
 def record_bins(

@@ -40,7 +40,12 @@ from sfumato.questions.histogram.ranges import (
     require_axes,
     whole_between,
 )
-from sfumato.questions.histogram.strategies import RangeAnswers, cell_half_widths, total_half_widths
+from sfumato.questions.histogram.strategies import (
+    RangeAnswers,
+    cell_half_widths,
+    laid_along,
+    total_half_widths,
+)
 from sfumato.questions.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
 
 # --- marginals ------------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ def nonnegative(values: Array) -> Array:
     -------
     int64 ndarray like ``values``
     """
-    flat = values.reshape(-1).astype(float)
+    flat = values.ravel().astype(float)
     total = max(0, int(values.sum()))
     if not total:
         return np.zeros_like(values)
@@ -215,13 +220,12 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         return super().accuracy(confidence, simultaneous)
 
     def _half_widths(self, confidence: Exactly, simultaneous: bool) -> Array:
-        """Half-widths of the estimates of the cells, where these follow from sums of bins."""
         answers = self.paid_ranges
         assert answers is not None
         alpha = self._alpha(confidence, simultaneous, self.lattice.size)
         half = cell_half_widths(answers.strategy, alpha)
-        along = [-1 if at == answers.axis else 1 for at in range(len(self.lattice.axes))]
-        return np.asarray(np.broadcast_to(half.reshape(along), self.lattice.shape))
+        laid = laid_along(half, answers.axis, len(self.lattice.axes))
+        return np.asarray(np.broadcast_to(laid, self.lattice.shape))
 
     def interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False
@@ -322,8 +326,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
             several Interval axes, or keys were selected by their own counts.
         """
         cells = self._cells("a range")
-        alpha = error_probability(confidence)
-        sums, shape = cells.between(ranges, alpha, simultaneous)
+        sums, shape = cells.between(ranges, error_probability(confidence), simultaneous)
         return self._whole_estimate(confidence, sums, shape)
 
     def cumulative(
@@ -438,7 +441,6 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         )
 
     def _additive(self, what: str) -> TableNoise:
-        """Return the errors of sums of counts, if these have a law."""
         if isinstance(self.law, KeyNoise):
             raise UsageError(
                 f"{what} over keys",
@@ -452,7 +454,6 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         return IndependentNoise(self.law, self.lattice.shape)
 
     def _axis_index(self, axis: str | None) -> int:
-        """Return the index of the axis named, or of the only one."""
         if axis is None and len(self.lattice.axes) > 1:
             raise UsageError(
                 "a statistic",
@@ -546,7 +547,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
                 "Name an Interval axis",
             )
         # Cells of missing and of unlisted values are left out.
-        return statistics.BinnedCounts.of_truths(sums[list(truths)], noise, index)
+        of_truths = sums[list(truths)]
+        values = np.array([0.0, 1.0])
+        return statistics.BinnedCounts(values, values, of_truths, noise, index, step=1.0)
 
     # --- forms ------------------------------------------------------------------------------------
 
@@ -593,7 +596,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         """
 
         low, high = self.interval()
-        numbers = {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)}
+        numbers = {"count": self.counts, "low": low.ravel(), "high": high.ravel()}
         return table_of(cell_columns(self.lattice) | numbers)
 
     def _named(self, captions: Captions) -> Self:

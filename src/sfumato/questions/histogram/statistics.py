@@ -77,12 +77,6 @@ class BinnedCounts(msgspec.Struct, frozen=True):
         """Counts over the cells of an axis."""
         return cls(*grid.extremes(), counts, noise, axis, grid.step)
 
-    @classmethod
-    def of_truths(cls, counts: Array, noise: TableNoise, axis: int = 0) -> BinnedCounts:
-        """Counts of false and of true, as the values 0 and 1."""
-        values = np.array([0.0, 1.0])
-        return cls(values, values, counts, noise, axis, step=1.0)
-
     @property
     def middles(self) -> Array:
         """The value that represents each bin: float64 ndarray of shape (bins,)."""
@@ -136,8 +130,8 @@ def variance(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     ]
     lows, highs = np.array(of_means).T
     # Binning moves the standard deviation, not the variance, by at most the slack.
-    least = math.sqrt(max(0.0, lows.min() - _between(lows))) - bins.slack
-    most = math.sqrt(max(0.0, highs.max() + _between(highs))) + bins.slack
+    least = math.sqrt(max(0.0, lows.min() - most_between(lows))) - bins.slack
+    most = math.sqrt(max(0.0, highs.max() + most_between(highs))) + bins.slack
     possible = (last - first) / 2  # no values within bounds deviate more (Popoviciu)
     mean_square = (_weighted_mean(bins.counts, bins.middles) - centre) ** 2
     value = _weighted_mean(bins.counts, (bins.middles - centre) ** 2) - mean_square
@@ -146,12 +140,16 @@ def variance(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     return min(max(low, value), high), low, high
 
 
-def _between(ends: Array) -> float:
-    """Return by how much an end may be exceeded between two means that were looked at.
+def most_between(ends: Array) -> Array:
+    """Return by how much an end may be exceeded between two neighbouring means.
 
     For a function with a bounded second derivative it is an eighth of its second difference.
+
+    Parameters
+    ----------
+    ends : float64 ndarray of shape (means, ...)
     """
-    return float(np.abs(np.diff(ends, n=2)).max()) / 8
+    return np.asarray(np.abs(np.diff(ends, n=2, axis=0)).max(axis=0) / 8)
 
 
 def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
@@ -217,9 +215,8 @@ def shares(counts: Array, noise: TableNoise, alpha: float) -> tuple[Array, Array
     half_width = noise.share_half_widths(grid, alpha)
     # A count fits a share if it lies between these two. They are made monotone, so that a binary
     # search finds the ends for all cells. That can only widen an interval.
-    rising = grid * total + half_width
     falling = grid * total - half_width
-    largest_fitting = np.maximum.accumulate(rising)
+    largest_fitting = np.maximum.accumulate(grid * total + half_width)
     least_fitting = np.minimum.accumulate(falling[::-1])[::-1]
     first = np.searchsorted(largest_fitting, counts, side="left")
     last = np.searchsorted(least_fitting, counts, side="right")
@@ -240,7 +237,7 @@ def _nearer(
     """Move shares that do not fit towards those that do, by halving; the ends 0 and 1 stay."""
 
     def off_by_at_most(shares: Array, factor: float) -> Array:
-        half = noise.share_half_widths(shares.reshape(-1), alpha).reshape(shares.shape)
+        half = noise.share_half_widths(shares.ravel(), alpha).reshape(shares.shape)
         return np.asarray(np.abs(counts - shares * total) <= factor * half)
 
     fits = off_by_at_most(outside, 1)
@@ -272,8 +269,7 @@ def herfindahl(
     if total > total_half_width:
         high = (norm + noise_norm) / (total - total_half_width)
     # Each noisy square is too large by the variance of its noise, on average.
-    unbiased = sum_of_squares - second
-    value = unbiased / total**2 if total > 0 else 1.0
+    value = (sum_of_squares - second) / total**2 if total > 0 else 1.0
     even = 1 / counts.size
     return min(max(value, even), 1.0), max(low**2, even), min(high**2, 1.0)
 

@@ -71,21 +71,21 @@ from sfumato.random.bits import Bits
 
 # --- strategies -----------------------------------------------------------------------------------
 
+# The most bins along the axis: estimates take the cube of it in time.
 MOST_CELLS = 2**12
-"""The most bins along the axis: estimates take the cube of it in time."""
 
+# Below it, independent counts have less error than any tree under pure epsilon.
 FEWEST_IN_TREE = 48
-"""Below it, independent counts have less error than any tree under pure epsilon."""
 
+# From so many bins on, a tree has three levels.
 FEWEST_IN_THREE = 600
-"""From so many bins on, a tree has three levels."""
 
+# Up to so many bins of one person are taken together; more count as if they were one bin.
 MOST_TOGETHER = 2**14
-"""Up to so many bins of one person are taken together; more count as if they were one bin."""
 
 PRECISION = 16
+# Binary places in which the coefficients are computed, before they are rounded to p.
 _FINE = 64
-"""Binary places in which the coefficients are computed, before they are rounded to p."""
 
 
 class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fields=True):
@@ -256,8 +256,8 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
     def __str__(self) -> str:
         sigma = self.law.sigma / 2.0**self.precision
         sums = f"each of {self.cells:,} weighted sums of bins (a Toeplitz matrix)"
-        steps = f"in steps of 2^-{self.precision}"
-        return f"discrete Gaussian noise of sigma {sigma:.6g}, {steps}, on {sums}"
+        noise = f"discrete Gaussian noise of sigma {sigma:.6g}"
+        return f"{noise}, in steps of 2^-{self.precision}, on {sums}"
 
 
 Strategy: TypeAlias = RangeTree | RangeMatrix
@@ -289,7 +289,10 @@ def strategy_for(cells: int, unit: Unit, cost: CentralMeasure) -> Strategy | Non
     law = count_law(cost, unit)
     assert isinstance(law, DiscreteLaplace)
     # Among integers, little noise has less variance than its scale says, and more noise has not.
-    if len(levels) == 1 or law.variance * _gain(cells) <= 2 * float(law.scale) ** 2:
+    # This gain is a lower bound on how much less the mean squared error of a tree is, with
+    # continuous noise.
+    gain = float((1.08 * (cells / 64) ** 0.22) ** 2)
+    if len(levels) == 1 or law.variance * gain <= 2 * float(law.scale) ** 2:
         return None
     laws = tuple(DiscreteLaplace(law.scale / share) for _, share in levels)
     return RangeTree(cells, tuple(length for length, _ in levels), laws)
@@ -308,11 +311,6 @@ def tree_levels(cells: int) -> list[tuple[int, Fraction]]:
     block = round(1.2 * cells ** (1 / 3))
     larger = block * round(cells ** (1 / 3))
     return [(1, Fraction(2, 5)), (block, Fraction(3, 10)), (larger, Fraction(3, 10))]
-
-
-def _gain(cells: int) -> float:
-    """A lower bound on how much less the mean squared error of a tree is, with continuous noise."""
-    return float((1.08 * (cells / 64) ** 0.22) ** 2)
 
 
 def _matrix(cells: int, unit: Unit, cost: ZCDP) -> RangeMatrix | None:
@@ -393,7 +391,6 @@ def _inverse_column(cells: int, precision: int) -> Array:
 
 
 def _precisions(laws: tuple[Law, ...]) -> tuple[float, ...]:
-    """Return the weights of the levels in least squares, the first being 1."""
     scales = [law.scale if isinstance(law, DiscreteLaplace) else law.sigma_squared for law in laws]
     power = 2 if isinstance(laws[0], DiscreteLaplace) else 1
     return tuple(float(scales[0] / scale) ** power for scale in scales)
@@ -440,8 +437,8 @@ def _bins_of_matrix(cells: int, precision: int) -> Array:
 
 # --- answers and errors ---------------------------------------------------------------------------
 
+# Among how many bins of the largest variances the least accurate one is sought.
 CANDIDATES = 12
-"""Among how many bins of the largest variances the least accurate one is sought."""
 
 
 class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
@@ -463,16 +460,15 @@ class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=F
 
     def lines(self, shape: Sequence[int]) -> Array:
         """The answers, a row for each combination of the other axes of a table of this shape."""
-        groups = int(np.prod(shape, dtype=np.int64)) // self.strategy.cells
+        groups = math.prod(shape) // self.strategy.cells
         return self.noisy.reshape(groups, -1)
 
     def fits(self, shape: Sequence[int]) -> bool:
         """Whether these can be the answers of a table of this shape."""
         if not 0 <= self.axis < len(shape) or shape[self.axis] != self.strategy.cells:
             return False
-        answers = len(self.strategy.which)
-        groups = int(np.prod(shape, dtype=np.int64)) // self.strategy.cells
-        return self.noisy.shape == (groups * answers,)
+        groups = math.prod(shape) // self.strategy.cells
+        return self.noisy.shape == (groups * len(self.strategy.which),)
 
     def cumulated(self, shape: Sequence[int]) -> Array:
         """Running totals of the estimates along the axis, without the first, which is 0.
@@ -496,7 +492,7 @@ class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=F
         """The answers in the order in which their noise was drawn: law by law."""
         lines = self.lines(shape)
         which = self.strategy.which
-        parts = [lines[:, which == at].reshape(-1) for at in range(len(self.strategy.laws))]
+        parts = [lines[:, which == at].ravel() for at in range(len(self.strategy.laws))]
         return tuple(np.concatenate(parts).tolist())
 
     def transposed(self, order: Sequence[int], shape: Sequence[int]) -> RangeAnswers:
@@ -504,8 +500,15 @@ class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=F
         others = [at for at in range(len(shape)) if at != self.axis]
         table = self.noisy.reshape(*[shape[at] for at in others], -1)
         kept = [others.index(at) for at in order if at != self.axis]
-        noisy = np.ascontiguousarray(table.transpose([*kept, len(others)])).reshape(-1)
+        noisy = np.ascontiguousarray(table.transpose([*kept, len(others)])).ravel()
         return RangeAnswers(self.strategy, list(order).index(self.axis), noisy)
+
+
+def laid_along(numbers: Array, along: int, dimensions: int) -> Array:
+    """Return numbers as an array of so many dimensions: they lie along one of these."""
+    shape = [1] * dimensions
+    shape[along] = -1
+    return numbers.reshape(shape)
 
 
 def answer_ranges(counts: Array, axis: int, strategy: Strategy, noise: Bits) -> RangeAnswers:
@@ -525,7 +528,7 @@ def answer_ranges(counts: Array, axis: int, strategy: Strategy, noise: Bits) -> 
     # Noise is drawn law by law. ``RangeAnswers.drawn`` hands the answers to audits in this order.
     for at, law in enumerate(strategy.laws):
         noisy[:, which == at] = add_noise(sums[:, which == at], law, noise)
-    return RangeAnswers(strategy, axis, noisy.reshape(-1))
+    return RangeAnswers(strategy, axis, noisy.ravel())
 
 
 @lru_cache(maxsize=16)

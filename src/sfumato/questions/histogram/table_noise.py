@@ -33,6 +33,7 @@ from sfumato.questions.histogram.strategies import (
     RangeMatrix,
     Strategy,
     cell_half_widths,
+    laid_along,
     range_half_widths,
     sum_bounds,
     sum_half_widths,
@@ -40,20 +41,18 @@ from sfumato.questions.histogram.strategies import (
     total_half_widths,
 )
 
+# From numbers theta to half-widths of the sum of noise times (first - theta second).
 Pencil: TypeAlias = Callable[[Array], Array]
-"""From numbers theta to half-widths of the sum of noise times (first - theta second)."""
 
+# Neighbouring shares, of which half-widths are computed, differ by this factor.
 FINENESS = 1.01
-"""Neighbouring shares, of which half-widths are computed, differ by this factor."""
 
+# The share of alpha that is spent on what is left of a sum beside the one whose law is computed.
 REST = 1e-3
-"""The share of alpha that is spent on what is left of a sum beside the one whose law is computed.
-"""
 
+# Of more different weights, the law is computed of the nearest multiples of so small a part of the
+# largest one. What is left is bounded.
 LEVELS = 256
-"""Of more different weights, the law is computed of the nearest multiples of so small a part of the
-largest one. What is left is bounded.
-"""
 
 
 class IndependentNoise(msgspec.Struct, frozen=True):
@@ -88,7 +87,6 @@ class IndependentNoise(msgspec.Struct, frozen=True):
         return self.range_half_widths(np.zeros_like(bins), bins + 1, 1, alpha)
 
     def _terms(self, keep: Sequence[int]) -> int:
-        """Return the number of cells in each sum."""
         return math.prod(size for at, size in enumerate(self.shape) if at not in keep)
 
     def sum_half_widths(self, keep: tuple[int, ...], alpha: float) -> float | Array:
@@ -97,7 +95,6 @@ class IndependentNoise(msgspec.Struct, frozen=True):
 
     def values_pencil(self, axis: int, values: Array, alpha: float) -> Pencil:
         """Return the pencil values - theta, by Chernoff's bound."""
-        terms = self._terms((axis,))
         low = float(values.min())
         size = max(float(values.max()) - low, 1e-300)
         scaled = (values - low) / size
@@ -107,7 +104,7 @@ class IndependentNoise(msgspec.Struct, frozen=True):
             t = (theta - low) / size
             # The noise on a count is multiplied by v_i - theta; squares over the squared range.
             squares = power_sums[2] - 2 * t * power_sums[1] + t**2 * power_sums[0]
-            effective = terms * np.maximum(squares, 0)
+            effective = self._terms((axis,)) * np.maximum(squares, 0)
             return np.asarray(size * self.law.sum_half_width(effective, alpha) * (1 + 1e-9))
 
         return half
@@ -202,7 +199,7 @@ class RangeNoise(msgspec.Struct, frozen=True):
         if self.answers.axis not in keep:
             return float(total_half_widths(self._strategy, alpha, times)[-1])
         half = cell_half_widths(self._strategy, alpha, times)
-        return half.reshape([-1 if at == self.answers.axis else 1 for at in keep])
+        return laid_along(half, keep.index(self.answers.axis), len(keep))
 
     def values_pencil(self, axis: int, values: Array, alpha: float) -> Pencil:
         """Return the pencil values - theta: of the bins, or of totals of labels."""
@@ -320,19 +317,18 @@ class RangeNoise(msgspec.Struct, frozen=True):
         return np.asarray(safe * half_widths(variances / safe**2, laws, alpha))
 
 
+# The errors of sums of a table's counts; alpha is the probability of error of each.
+#
+# * ``along``, ``range_half_widths``: half-widths of ranges along that axis, over so many lines
+# * ``running_half_widths``: of running totals along it, in one line
+# * ``sum_half_widths``: half-widths of a marginal, one for all its cells, or an array like it
+# * ``values_pencil``: the pencil values - theta along an axis, over all its sums, by a bound
+# * ``values_half_width``: of the sum of all its sums with weights, by the law
+# * ``balance_half_widths``: of what lies below a bin less what does not, for 0, 1, ... bins below
+# * ``part_pencil``: the pencil part - theta whole, for bool ndarrays over the cells
+# * ``share_half_widths``: of a cell less a share of the total, of the cell with the largest one
+# * ``norm_bound``: the mean square of the norm of the noise, and a bound on the norm
 TableNoise: TypeAlias = IndependentNoise | RangeNoise
-"""The errors of sums of a table's counts; alpha is the probability of error of each.
-
-* ``along``, ``range_half_widths``: half-widths of ranges along that axis, over so many lines of it
-* ``running_half_widths``: of running totals along it, in one line
-* ``sum_half_widths``: half-widths of a marginal, one for all its cells, or an array like it
-* ``values_pencil``: the pencil values - theta along an axis, over all its sums, by a bound
-* ``values_half_width``: of the sum of all its sums with weights, by the law
-* ``balance_half_widths``: of what lies below a bin less what does not, for 0, 1, ... bins below
-* ``part_pencil``: the pencil part - theta whole, for bool ndarrays over the cells
-* ``share_half_widths``: of a cell less a share of the total, of the cell with the largest one
-* ``norm_bound``: the mean square of the norm of the noise, and a bound on the norm
-"""
 
 
 def _share_half_widths(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:

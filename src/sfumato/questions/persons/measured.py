@@ -45,12 +45,12 @@ from sfumato.questions.histogram.posterior import Prior, drawn_tables
 
 # --- what is measured -----------------------------------------------------------------------------
 
+# What is measured of each person.
 Of: TypeAlias = Literal["rows", "cells", "norm", "largest-cell"]
-"""What is measured of each person."""
+# A limit of ``sf.source``.
 LimitName: TypeAlias = Literal[
     "rows_per_person", "cells_per_person", "norm_per_person", "rows_per_cell"
 ]
-"""A limit of ``sf.source``."""
 
 
 class Spread(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -177,17 +177,6 @@ def title_of(measured: Measured, who: str, axes: tuple[str, ...]) -> str:
     return f"{title} by {' x '.join(map(printable, axes))}" if axes else title
 
 
-def largest_measured(of: Of, most_rows: int | None, cells: Lattice | None) -> int | None:
-    """Return the largest value that is possible, from public numbers; None where nothing bounds it.
-
-    Nobody is in more cells than there are, or than they have rows. A norm or a largest count is at
-    most the number of rows.
-    """
-    if of != "cells" or cells is None or cells.keyed:
-        return most_rows
-    return cells.size if most_rows is None else min(cells.size, most_rows)
-
-
 def cells_of(axes: str | Sequence[str], bins: Bins, width: Width, domain: Domain) -> Lattice:
     """Return the cells of a table: those of a histogram.
 
@@ -202,10 +191,10 @@ def cells_of(axes: str | Sequence[str], bins: Bins, width: Width, domain: Domain
 # --- bins -----------------------------------------------------------------------------------------
 
 ENDS_PER_DECADE = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # tenths
+# The largest number of rows of a person that can be declared.
 LARGEST = 10**9
-"""The largest number of rows of a person that can be declared."""
+# The last end where no largest number of rows is declared: the last bin is then above it.
 WITHOUT_MOST_ROWS = 10**4
-"""The last end where no largest number of rows is declared: the last bin is then above it."""
 AXIS = "rows"
 
 
@@ -408,16 +397,12 @@ def estimated(counts: Array, lowest: Array, highest: Array, law: Law) -> Distrib
     Persons of a bin are taken to lie evenly on the numbers of rows in it.
     """
     ((_, drawn),) = drawn_tables(counts[None], law, 1, PRIOR)
-    limits = _limits(lowest, highest)
+    parts = np.arange(1, LIMITS_PER_BIN + 1)
+    sizes = (highest - lowest + 1)[:, None]
+    limits = np.unique(lowest[:, None] - 1 + -(-sizes * parts // LIMITS_PER_BIN))
     # Of the persons of a bin: how many rows beyond a limit each has in the mean.
     first = np.maximum(lowest[:, None], limits + 1)
     n_beyond = np.maximum(highest[:, None] - first + 1, 0)
     rows_beyond = n_beyond * ((first + highest[:, None]) / 2 - limits)
-    lost = drawn[0] @ (rows_beyond / (highest - lowest + 1)[:, None])
+    lost = drawn[0] @ (rows_beyond / sizes)
     return Distribution(limits, lost, drawn[0] @ ((lowest + highest) / 2))
-
-
-def _limits(lowest: Array, highest: Array) -> Array:
-    parts = np.arange(1, LIMITS_PER_BIN + 1)
-    sizes = (highest - lowest + 1)[:, None]
-    return np.unique(lowest[:, None] - 1 + -(-sizes * parts // LIMITS_PER_BIN))

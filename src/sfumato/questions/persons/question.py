@@ -1,21 +1,29 @@
-"""How many persons there are, and how many rows each has: the preview and the question."""
+"""How many persons there are, and how many rows each has: the preview and the question.
+
+At the end stands ``advice``: which question tells how much the limits on a person leave out, and
+what a useful answer costs. It follows from public numbers: nothing is known yet of the persons.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Self, get_args
 
 import msgspec
 
 from sfumato.answers import Counts, Needs, Preview, Question, error_probability
 from sfumato.basics import Exactly, settle, sidak, whole
-from sfumato.domain import Domain, EdgesAxis, Lattice, named_axes
-from sfumato.errors import UsageError, require_word, shown
+from sfumato.domain import Domain, Interval, Lattice, named_axes
+from sfumato.errors import InternalError, UsageError, require_word, shown
 from sfumato.mechanisms import DiscreteLaplace, Law, add_noise, count_law, sum_half_width
 from sfumato.privacy import (
+    ZCDP,
     CentralMeasure,
     Event,
     Proof,
+    PureDP,
     Unit,
     laplace_event,
     without_delta,
@@ -27,7 +35,6 @@ from sfumato.questions.persons.measured import (
     Of,
     Spread,
     cells_of,
-    largest_measured,
     rows_axis,
     title_of,
 )
@@ -230,17 +237,15 @@ class Persons(
 
     def needs(self, domain: Domain) -> Needs:
         """One axis of numbers, of rows or of what is measured: the bins of persons."""
-        cells = self._cells(domain)
-        lattice = Lattice((self._axis(cells),))
-        counted = MEASURED[self.of].counted
-        return Needs(lattice, lattice.size, counted=counted, cells=cells)
-
-    def _cells(self, domain: Domain) -> Lattice | None:
-        """Return the cells of the table; None where rows are counted."""
-        return None if self.axes is None else cells_of(self.axes, self.bins, self.width, domain)
-
-    def _axis(self, cells: Lattice | None) -> EdgesAxis:
-        return rows_axis(largest_measured(self.of, self.most_rows, cells))
+        cells = None
+        if self.axes is not None:
+            cells = cells_of(self.axes, self.bins, self.width, domain)
+        most = self.most_rows
+        if self.of == "cells" and cells is not None and not cells.keyed:
+            # Nobody is in more cells than there are, or than they have rows.
+            most = cells.size if most is None else min(cells.size, most)
+        axis = rows_axis(most)
+        return Needs(Lattice((axis,)), axis.size, counted=MEASURED[self.of].counted, cells=cells)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -303,7 +308,6 @@ class Persons(
 
 
 def _of_one_bin(unit: Unit) -> Unit:
-    """The unit of counts to which each person adds once."""
     return msgspec.structs.replace(unit, rows_per_person=1, limits=msgspec.UNSET)
 
 
@@ -314,3 +318,80 @@ Persons.examples = (
     Persons(most_rows=12, of="norm", axes="x"),
     Persons(most_rows=12, of="largest-cell", axes="x"),
 )
+
+
+# --- which question to ask first ------------------------------------------------------------------
+
+# Of all persons: an answer that knows the number of those who lose rows within it is useful.
+ENOUGH = Fraction(3, 100)
+FEW_PERSONS = 1_000
+# How many persons there are is not known, so the price is told for two numbers of them.
+MANY_PERSONS = 10_000
+
+_ROUND = [Fraction(digit * 10**exponent, 10**7) for exponent in range(9) for digit in (1, 2, 5)]
+# Rows of a person are counted on no axis of the data.
+_ANY_DOMAIN = Domain(x=Interval(0, 1))
+
+
+def advice(unit: Unit, *, in_rho: bool, axes: Sequence[str] = ()) -> str:
+    """Name the question that tells how much the limits leave out, and its price.
+
+    Parameters
+    ----------
+    unit : Unit
+        That of the answer which the limits cut.
+    in_rho : bool
+        Whether costs are stated as rho, and not as epsilon.
+    axes : sequence of str
+        The axes of the answer, in whose cells limits by cell hold.
+
+    Returns
+    -------
+    str
+        A sentence without its end; "" where no limit is kept.
+
+    >>> print(advice(Unit(3, person="rider_id", person_called="rider"), in_rho=False))
+    to learn how much that leaves out, ask sf.Persons(most_rows=...) first (sfumato persons): at
+    epsilon = 0.5 it tells within 3% how many of 1,000 riders lose rows, at epsilon = 0.05 of 10,000
+    """
+    if not unit.limits_kept:
+        return ""
+    few, many = (
+        least_cost(unit.neighbours, persons, in_rho) for persons in (FEW_PERSONS, MANY_PERSONS)
+    )
+    return (
+        f"to learn how much that leaves out, ask {_question(unit, axes)} first (sfumato persons): "
+        f"at {few} it tells within {int(100 * ENOUGH)}% how many of {FEW_PERSONS:,} "
+        f"{unit.several} lose rows, at {many} of {MANY_PERSONS:,}"
+    )
+
+
+def _question(unit: Unit, axes: Sequence[str]) -> str:
+    """Return the question about what the limits bound, as it is written in Python."""
+    of_limit = {measured.limit: of for of, measured in MEASURED.items()}
+    measured = [of_limit[name] for name in unit.limits_kept if name in of_limit]
+    by_cell = [of for of in measured if of != "rows"]
+    if not by_cell or not axes:
+        return "sf.Persons(most_rows=...)"
+    return f'sf.Persons(most_rows=..., of="{by_cell[0]}", axes={list(axes)})'
+
+
+@lru_cache(maxsize=16)
+def least_cost(neighbours: str, persons: int, in_rho: bool) -> CentralMeasure:
+    """The least round cost at which the answer knows each number of persons closely enough.
+
+    It is that of the number of all persons, the sum of most bins: of those beyond a limit less is
+    summed. So the price suffices for every limit.
+
+    Raises
+    ------
+    InternalError
+        If no cost that is tried suffices.
+    """
+    unit = Unit(1, "replace" if neighbours == "replace" else "add-remove", person="person")
+    question = Persons(most_rows=1000)
+    for amount in _ROUND:
+        cost = ZCDP(amount) if in_rho else PureDP(amount)
+        if question.preview(_ANY_DOMAIN, unit, cost).of_everyone() <= ENOUGH * persons:
+            return cost
+    raise InternalError("No cost tells how many persons there are.")

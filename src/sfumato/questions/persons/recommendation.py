@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from sfumato.answers import AnyQuestion, Axes, Estimate, Question, drawn
 from sfumato.basics import Array, Exactly
-from sfumato.domain import Axis, Domain, Lattice
+from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, explained, explained_methods, shown
 from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy import CentralMeasure, Limits, Unit, asked_cost, limits_of, without_delta
@@ -60,8 +60,7 @@ class Candidates:
 
     def unit(self, limit: int) -> Unit:
         """What one person can change under a limit, as the source states it."""
-        unit_of_release = self.release.unit
-        unit = msgspec.structs.replace(unit_of_release, rows_per_person=1, limits=msgspec.UNSET)
+        unit = msgspec.structs.replace(self.release.unit, rows_per_person=1, limits=msgspec.UNSET)
         match self.release.of:
             case "rows":
                 return msgspec.structs.replace(unit, rows_per_person=limit)
@@ -74,14 +73,17 @@ class Candidates:
                 if self.counts_persons:
                     return unit.counting_persons(limit)
                 assert self.rows_per_cell is not None
-                rows = limit * self.rows_per_cell
-                return _within(unit, rows, Limits(self.rows_per_cell, limit))
+                return _within(unit, limit * self.rows_per_cell, Limits(self.rows_per_cell, limit))
 
     def noise(self, limits: Array, cost: CentralMeasure) -> Array:
         """The mean size of the noise on each number that each limit needs: float64 ndarray."""
         many = msgspec.structs.replace(self.unit(1), rows_per_person=MANY, limits=msgspec.UNSET)
         law = count_law(cost, many)
-        size_per_row = _mean_size(law) / _sensitivity(many, law)
+        if isinstance(law, DiscreteLaplace):
+            mean_size = float(law.scale)
+        else:
+            mean_size = math.sqrt(2 / math.pi) * law.sigma
+        size_per_row = mean_size / _sensitivity(many, law)
         units = [self.unit(limit) for limit in limits.tolist()]
         if self.knows_cells:
             units = [unit.on_cells(self.cells) for unit in units]
@@ -128,20 +130,11 @@ def _number_of_rows(release: PersonsRelease, rows: object) -> float:
 
 
 def _sensitivity(unit: Unit, law: Law) -> float:
-    """Return how far one person moves counts, in the norm that the noise follows."""
     match law:
         case DiscreteLaplace():
             return float(unit.counts_l1)
         case DiscreteGaussian():
             return math.sqrt(unit.counts_l2_squared)
-
-
-def _mean_size(law: Law) -> float:
-    match law:
-        case DiscreteLaplace(scale=scale):
-            return float(scale)
-        case DiscreteGaussian():
-            return math.sqrt(2 / math.pi) * law.sigma
 
 
 # --- the recommendation ---------------------------------------------------------------------------
@@ -428,7 +421,6 @@ def recommend(
 
 
 def _check(release: object, question: object) -> None:
-    """Refuse what no limit can be recommended from, or for."""
     if not isinstance(release, PersonsRelease):
         raise UsageError(
             f"a recommendation from a {type(release).__name__}",
@@ -458,7 +450,6 @@ def _domain(release: PersonsRelease, given: Domain | Mapping[str, Axis] | None) 
 def _published(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
 ) -> tuple[int, CentralMeasure]:
-    """Return how many numbers a question publishes, and what it spends for them."""
     preview = question.preview(domain, unit, cost)
     if preview.cells is None:
         raise UsageError(
@@ -490,7 +481,7 @@ def _counts_persons(
         )
     if release.spread is not msgspec.UNSET:
         cells = release.spread.cells(domain)
-        if cells.size != n_cells or not _holds(needs.row_lattice, cells):
+        if cells.size != n_cells or not set(cells.axes) <= set(needs.row_lattice.axes):
             raise UsageError(
                 request,
                 "a limit by cell holds on the cells of one table, and theirs differ",
@@ -504,14 +495,10 @@ def _knows_cells(
 ) -> bool:
     """Tell whether the noise of a question rests on its number of cells too: seen by an example."""
     # One row in each of all cells is one row less than this limit allows.
-    limits = Limits(rows_per_cell=1)
-    more = msgspec.structs.replace(unit, rows_per_person=n_cells + 1, limits=limits)
+    more = msgspec.structs.replace(
+        unit, rows_per_person=n_cells + 1, limits=Limits(rows_per_cell=1)
+    )
     return question.preview(domain, more, cost).unit != more
-
-
-def _holds(lattice: Lattice, cells: Lattice) -> bool:
-    """Tell whether all axes of some cells are among those of a lattice."""
-    return set(cells.axes) <= set(lattice.axes)
 
 
 def _limits_beside(

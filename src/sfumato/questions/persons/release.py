@@ -300,8 +300,10 @@ class PersonsRelease(
         """
         low, high = self.interval("0.95")
         limits = self.limits.tolist()
+        # Nobody is in more cells than there are.
+        exact = self.of == "cells" and self.most is not None and self.most != self.most_rows
         columns: dict[str, object] = {
-            self.of.replace("-", "_"): self._bin_names(),
+            self.of.replace("-", "_"): bin_names(self.most, exact=exact),
             "count": self.counts,
             "low": low,
             "high": high,
@@ -313,15 +315,9 @@ class PersonsRelease(
         kept = [] if self.most is None else list(map(self.kept, limits))
         return table_of(columns | self._columns_of("kept", kept, pa.float64()))
 
-    def _bin_names(self) -> list[str]:
-        # Nobody is in more cells than there are.
-        exact = self.of == "cells" and self.most is not None and self.most != self.most_rows
-        return bin_names(self.most, exact=exact)
-
     def _columns_of(
         self, name: str, estimates: list[Estimate], kind: pa.DataType
     ) -> dict[str, object]:
-        """Return estimates and their intervals as columns of the table."""
         return {
             name: self._column([estimate.value for estimate in estimates], kind),
             f"{name}_low": self._column([estimate.low for estimate in estimates], kind),
@@ -329,7 +325,6 @@ class PersonsRelease(
         }
 
     def _column(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
-        """Return a column of the table, with nulls for bins that have no such value."""
         missing = [None] * (len(self.counts) - len(values))
         return pa.array([*values, *missing], kind)
 
@@ -356,7 +351,6 @@ class PersonsRelease(
         return limit_in_words(self.measured.limit, limit, self.unit.who)
 
     def _left_out(self, limit: int) -> str:
-        """Return how many persons lose rows, and where it is known, how many rows are kept."""
         of_all = f"of about {self.persons().value:,.0f} {self.unit.several} {self.measured.beyond}"
         affected = self.affected(limit)
         said = f"{range_in_words(affected)} {of_all}"
@@ -367,16 +361,14 @@ class PersonsRelease(
         # Rounded down, so that what is said holds too.
         least = math.floor(float(kept.low) * 1000) / 10
         kept_of = self.measured.kept_of.format(who=self.unit.who)
-        assumed = "" if self.most_rows is None else self._assumed(self.most_rows)
+        assumed = ""
+        # Where the cells alone bound what is kept, nothing is assumed.
+        if self.most_rows is not None and (self.of == "rows" or self.most == self.most_rows):
+            assumed = f", if nobody has more than {self.most_rows:,} rows"
         return (
             f"{said}, and at least {least:.1f}% of {kept_of} are kept, each with 95% "
             f"confidence{assumed}."
         )
-
-    def _assumed(self, most_rows: int) -> str:
-        """What must hold for the share that is kept: nothing where the cells alone bound it."""
-        bounds = self.of == "rows" or self.most == most_rows
-        return f", if nobody has more than {most_rows:,} rows" if bounds else ""
 
     def _telling_limits(self) -> list[int]:
         """Return ends of bins at which about half, nine tenths and all persons keep all rows."""

@@ -11,23 +11,23 @@ from itertools import combinations
 import msgspec
 
 from sfumato.basics import positive
-from sfumato.domain import Domain, Interval, Lattice, LatticeAxis, named_axes
+from sfumato.domain import Domain, Lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy import Limits, Proof, Unit
-from sfumato.questions.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
+from sfumato.questions.histogram.bins import Bins, Width, binned_lattice
 from sfumato.questions.tables.levels import Chains
 
 # --- what is asked --------------------------------------------------------------------------------
 
 MOST_TABLES = 1024
+# Of a family: what is measured of each is computed beforehand.
 MOST_MARGINS = 4096
-"""Of a family: what is measured of each is computed beforehand."""
 
+# Of weights and accuracies, and one over it is the least.
 LARGEST = 10**12
-"""Of weights and accuracies, and one over it is the least."""
 
+# The column that names the table, where the counts of several stand below one another.
 TABLE = "table"
-"""The column that names the table, where the counts of several stand below one another."""
 
 
 def named(table: Sequence[str], total: str = "total") -> str:
@@ -56,22 +56,30 @@ def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
         )
     axes_of_tables = tuple(map(named_axes, tables))
     if len(axes_of_tables) > MOST_TABLES:
-        obstacle = f"the limit is {MOST_TABLES:,} tables"
-        raise UsageError(f"{len(axes_of_tables):,} tables", obstacle, "Ask for fewer tables")
+        raise UsageError(
+            f"{len(axes_of_tables):,} tables",
+            f"the limit is {MOST_TABLES:,} tables",
+            "Ask for fewer tables",
+        )
     seen = set()
     for table in axes_of_tables:
         axes = frozenset(table)
         if len(axes) < len(table):
-            obstacle = "it names an axis twice"
-            raise UsageError(f"the table {named(table)}", obstacle, "Name each axis once")
+            raise UsageError(
+                f"the table {named(table)}", "it names an axis twice", "Name each axis once"
+            )
         if axes in seen:
-            obstacle = "it is asked for twice"
-            raise UsageError(f"the table {named(table)}", obstacle, "Leave one of the two out")
+            raise UsageError(
+                f"the table {named(table)}", "it is asked for twice", "Leave one of the two out"
+            )
         seen.add(axes)
     if not any(axes_of_tables):
         # Without a column that is read, rows are not even counted.
-        obstacle = "it has no axis, so nothing says which rows are counted"
-        raise UsageError("a total alone", obstacle, "Add a table with an axis")
+        raise UsageError(
+            "a total alone",
+            "it has no axis, so nothing says which rows are counted",
+            "Add a table with an axis",
+        )
     _require_few_margins(axes_of_tables)
     return axes_of_tables
 
@@ -181,14 +189,7 @@ def axes_lattice(
     if used:
         domain.select(sorted(used))
     names = [name for name in domain if name in used]
-    intervals = [name for name in names if name in domain.of_kind(Interval)]
-    bins_of = by_axis(bins, intervals)
-    widths_of = widths_by_axis(width, intervals)
-
-    def lay_bins(name: str, axis: Interval) -> LatticeAxis:
-        return binned(name, axis, bins_of.get(name), widths_of.get(name))
-
-    lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
+    lattice = binned_lattice(domain, names, bins, width)
     for axis in lattice.axes:
         if axis.has_keys:
             raise UsageError(
@@ -205,9 +206,9 @@ def axes_lattice(
     return lattice
 
 
+# The largest limit on the norm of a person's counts in several tables: beyond it the whole numbers
+# by which it is kept (see ``stacked_norm``) would be too coarse.
 MOST_NORM = 2**20
-"""The largest limit on the norm of a person's counts in several tables: beyond it the whole numbers
-by which it is kept (see ``stacked_norm``) would be too coarse."""
 
 
 def require_flat_limits(title: str, unit: Unit) -> None:

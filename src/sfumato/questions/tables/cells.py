@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import product, starmap
 from typing import TypeAlias
 
 import numpy as np
@@ -28,11 +28,11 @@ from sfumato.questions.tables.trees import UnevenFamily
 
 # --- errors of cells ------------------------------------------------------------------------------
 
+# For each law, the weights of its draws in a sum, and how many draws have each of them.
 Draws: TypeAlias = tuple[tuple[Law, tuple[tuple[float, int], ...]], ...]
-"""For each law, the weights of its draws in a sum, and how many draws have each of them."""
 
+# The way to a cell along each axis; along a tree of ``UnevenFamily``, a cell of that kind.
 Kind: TypeAlias = tuple[Path | int, ...]
-"""The way to a cell along each axis; along a tree of ``UnevenFamily``, a cell of that kind."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ class CellErrors:
         """
         if not self.axes:
             return np.array(number((), 1))
-        kinds, places = zip(*map(self._kinds, range(len(self.axes)), margin), strict=True)
+        of_axes = starmap(self._kinds, enumerate(margin))
+        kinds, places = zip(*of_axes, strict=True)
         every = list(product(*kinds))
         numbers = np.array([number(kind, len(every)) for kind in every])
         by_axis = numbers.reshape([len(kinds_of_axis) for kinds_of_axis in kinds])
@@ -146,8 +147,8 @@ def _half_width(draws: Draws, alpha: float, of_many: bool) -> float:
 
 # --- preview --------------------------------------------------------------------------------------
 
+# Tables whose accuracy is listed one by one.
 MOST_LISTED = 8
-"""Tables whose accuracy is listed one by one."""
 
 
 class TablesPreview(Preview, frozen=True):
@@ -199,8 +200,10 @@ class TablesPreview(Preview, frozen=True):
         alpha = error_probability(confidence)
         if simultaneous and self.cells:
             alpha /= self.cells
-        errors = CellErrors(tuple(map(Levels, self.axes)), self.measured, self.known)
-        return tuple(float(errors.half_widths(table, alpha).max()) for table in self.tables)
+        levels = tuple(map(Levels, self.axes))
+        errors = CellErrors(levels, self.measured, self.known)
+        half_widths = [errors.half_widths(table, alpha).max() for table in self.tables]
+        return tuple(map(float, half_widths))
 
     def accuracy_of(self, table: int, confidence: Exactly = "0.95") -> float:
         """The half-width of the counts of one table, by its place."""

@@ -35,8 +35,8 @@ from sfumato.random.bits import Bits
 
 LEAST_VARIANCE = 1e-100
 
+# How much the variance of a margin counts that was not asked for, beside 1 of each table.
 OF_MARGINS = 0.02
-"""How much the variance of a margin counts that was not asked for, beside 1 of each table."""
 
 
 class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -95,11 +95,8 @@ class Design:
 
     def event(self, unit: Unit) -> Event:
         """What the noise on all tables draws; of Gaussian noise, what its rho or cost says."""
-        scales = [
-            measurement.law.scale
-            for measurement in self.measured
-            if isinstance(measurement.law, DiscreteLaplace)
-        ]
+        laws = [measurement.law for measurement in self.measured]
+        scales = [law.scale for law in laws if isinstance(law, DiscreteLaplace)]
         if len(scales) < len(self.measured):
             return worst_event(self.cost)
         return sum_of([laplace_event(scale, unit) for scale in scales])
@@ -121,7 +118,7 @@ class Design:
             shown = (
                 noisy if measurement.whole else differences(self.axes, measurement.margin, noisy)
             )
-            published.append(shown.reshape(-1))
+            published.append(shown.ravel())
         return np.concatenate(published)
 
 
@@ -153,7 +150,8 @@ def family_of(
         )
         for measurement in measured
     )
-    return Family(tuple(axes), (*noisy, *(Measured(margin, 0.0) for margin in known)))
+    exact = (Measured(margin, 0.0) for margin in known)
+    return Family(tuple(axes), (*noisy, *exact))
 
 
 def design_for(
@@ -191,8 +189,8 @@ def design_for(
         # that is far better known costs the tables next to nothing.
         others = [margin for margin in unknown(closure_of(chosen), known) if margin not in chosen]
         aim = Aim((1.0,) * len(chosen) + (OF_MARGINS,) * len(others))
-    design = _best(_Asked(axes, (*chosen, *others), aim, unit, known), cost)
-    return replace(design, tables=tables)
+    request = _Asked(axes, (*chosen, *others), aim, unit, known)
+    return replace(_best(request, cost), tables=tables)
 
 
 @dataclass(frozen=True)
@@ -233,9 +231,8 @@ def _better_of(request: _Asked, cost: ApproxDP) -> Design:
         return gaussian
     laplace = _laplace(request, PureDP(cost.epsilon))
     # Public sizes and weights decide which is better, so the choice costs nothing.
-    errors = [
-        request.aim.error(_mean_variances(design, request.tables)) for design in (gaussian, laplace)
-    ]
+    means = [_mean_variances(design, request.tables) for design in (gaussian, laplace)]
+    errors = list(map(request.aim.error, means))
     return gaussian if errors[0] < errors[1] else laplace
 
 
@@ -247,7 +244,8 @@ def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
     family = design.family
     residuals = list(filter(family.nesting.has_residual, closure_of(tables)))
     variances = [1 / family.total_precisions[kept] for kept in residuals]
-    return np.asarray(shares_of_variance(design.axes, tables, residuals) @ np.array(variances))
+    shares = shares_of_variance(design.axes, tables, residuals)
+    return np.asarray(shares @ np.array(variances))
 
 
 def _gaussian(request: _Asked, cost: ZCDP) -> Design:
@@ -317,7 +315,7 @@ def published_arrays(
     shapes = [published_shape(axes, measurement) for measurement in measured]
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     flat = np.split(published, ends[:-1])
-    return [numbers.reshape(shape) for numbers, shape in zip(flat, shapes, strict=True)]
+    return list(map(np.reshape, flat, shapes))
 
 
 def tables_of(

@@ -41,7 +41,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -55,14 +55,14 @@ from sfumato.questions.tables.residuals import closure_of, share_of
 
 # --- what is to be small --------------------------------------------------------------------------
 
+# How often weights are corrected in the search for them.
 ROUNDS = 400
-"""How often weights are corrected in the search for them."""
 
+# The search ends where the largest ratio is so close to the average.
 CLOSE = 1e-6
-"""The search ends where the largest ratio is so close to the average."""
 
+# Significant digits of the parameters of noise.
 DIGITS = 8
-"""Significant digits of the parameters of noise."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class Aim:
     def error(self, variances: Array) -> float:
         """Return how large what is to be small is."""
         if self.accuracies is None:
-            return float(np.array(self.weights or (1.0,) * len(variances)) @ variances)
+            weights = np.array(self.weights or (1.0,) * len(variances))
+            return float(weights @ variances)
         return float((variances / np.square(self.accuracies)).max())
 
 
@@ -178,17 +179,17 @@ def rounded_up(value: float) -> Fraction:
 
 # --- noise ----------------------------------------------------------------------------------------
 
+# Shares of rho that are left for slack.
 SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
-"""Shares of rho that are left for slack."""
 
+# Of levels at which two cells part, times residuals.
 MOST_COMBINATIONS = 2**22
-"""Of levels at which two cells part, times residuals."""
 
+# By how much a sum of doubles may be too small: far more than it is.
 ROUNDING = 1e-9
-"""By how much a sum of doubles may be too small: far more than it is."""
 
+# How far inner products may change, in units of those of one row, where noise is rounded up.
 OF_ROUNDED = 2e-7
-"""How far inner products may change, in units of those of one row, where noise is rounded up."""
 
 
 class ResidualNoise(NamedTuple):
@@ -246,15 +247,14 @@ def gaussian_design(
     >>> [(each.margin, round(float(each.sigma_squared), 2)) for each in found]
     [((0, 0), 16.0), ((1, 0), 8.0), ((0, 1), 8.0), ((1, 1), 4.0)]
     """
-    residuals = list(filter(Nesting(axes).has_residual, unknown(closure_of(tables), known)))
+    margins = unknown(closure_of(tables), known)
+    residuals = tuple(filter(Nesting(axes).has_residual, margins))
     shares = shares_of_variance(axes, tables, residuals)
-    problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours, norm)
+    problem = _Problem(axes, residuals, shares, aim, float(rho), rows, neighbours, norm)
     # Public numbers say which share is best, so trying several costs nothing.
     designs = [problem.solved(share) for share in SLACK_SHARES]
-    errors = [
-        aim.error(shares @ np.array([float(noise.sigma_squared) for noise in design]))
-        for design in designs
-    ]
+    parameters = [[float(noise.sigma_squared) for noise in design] for design in designs]
+    errors = [aim.error(shares @ np.array(of_design)) for of_design in parameters]
     return designs[int(np.argmin(errors))]
 
 
@@ -287,10 +287,11 @@ class _Problem:
     def _scaled(self, counted: list[list[bool]], share: float) -> list[Fraction]:
         """Return the best parameters if these differences may be counted on."""
         if self.norm is None:
-            moves = squared_moves(self.axes, self.residuals, counted, self.neighbours)
-            moves = moves * self.rows**2
+            of_rows = squared_moves(self.axes, self.residuals, counted, self.neighbours)
+            moves = of_rows * self.rows**2
         else:
-            moves = largest_moves(self.axes, self.residuals, counted)[None] * self.norm**2
+            of_rows = largest_moves(self.axes, self.residuals, counted)[None]
+            moves = of_rows * self.norm**2
         of_one = moves[0]
 
         def best(weights: Array) -> Array:
@@ -320,9 +321,11 @@ class _Problem:
         inner = inner_products(self.axes, self.residuals, counted)
         if inner is not None:
             of_one = largest_moves(self.axes, self.residuals, counted)
-            opposed = -float((inner / relative).sum(axis=1).min() / (of_one / relative).sum())
+            most_opposed = (inner / relative).sum(axis=1).min()
+            opposed = -float(most_opposed / (of_one / relative).sum())
+            share = max(0.0, opposed) + OF_ROUNDED
             reach = self.rows / self.norm  # of a person's rows, beside those in one cell
-            of_two = min(4.0, 2 + 2 * (max(0.0, opposed) + OF_ROUNDED) * reach**2)
+            of_two = min(4.0, 2 + 2 * share * reach**2)
         return (1 + ROUNDING) * of_two
 
     def _too_large(
@@ -383,16 +386,17 @@ def squared_moves(
     even = all(axis.is_even for axis in axes)
     inner = inner_products(axes, residuals, counted) if even else None
     if inner is None:
-        largest = [_less(axes, *pair) for pair in zip(residuals, counted, strict=True)]
-        return np.stack([once, 2 * once * (1 + np.array(largest))])
-    return np.concatenate([once[None], 2 * np.maximum(once - inner, 0)])
+        largest = np.array(list(map(partial(_less, axes), residuals, counted)))
+        return np.stack([once, 2 * once * (1 + largest)])
+    replaced = 2 * np.maximum(once - inner, 0)
+    return np.concatenate([once[None], replaced])
 
 
 def largest_moves(
     axes: Sequence[Levels], residuals: Sequence[Margin], counted: Sequence[Sequence[bool]]
 ) -> Array:
     """How far a row that comes or goes moves each residual, squared, at most: float64 ndarray."""
-    return np.array([_largest(axes, *pair) for pair in zip(residuals, counted, strict=True)])
+    return np.array(list(map(partial(_largest, axes), residuals, counted)))
 
 
 def inner_products(

@@ -76,20 +76,20 @@ from sfumato.questions.tables.residuals import closure_of
 
 # --- shares of epsilon ----------------------------------------------------------------------------
 
+# Shares are multiples of this part of the whole.
 PARTS = 10_000
-"""Shares are multiples of this part of the whole."""
 
+# Margins with smaller shares are not measured.
 LEAST_SHARE = 0.004
-"""Margins with smaller shares are not measured."""
 
+# With more margins than this, only tables that are no margins of others are measured.
 MOST_CANDIDATES = 256
-"""With more margins than this, only tables that are no margins of others are measured."""
 
+# Most steps of a search.
 STEPS = 200
-"""Most steps of a search."""
 
+# How often weights are corrected where accuracies are asked for.
 SEARCHES = 40
-"""How often weights are corrected where accuracies are asked for."""
 
 
 @lru_cache(maxsize=64)
@@ -135,9 +135,8 @@ def laplace_shares(
     # One part is kept for each margin: noise of a share of 0 has no scale.
     spare = PARTS - len(kept)
     parts = largest_remainders(shares / shares.sum() * spare, spare).tolist()
-    return tuple(
-        (margin, Fraction(part + 1, PARTS)) for margin, part in zip(kept, parts, strict=True)
-    )
+    rounded = [Fraction(part + 1, PARTS) for part in parts]
+    return tuple(zip(kept, rounded, strict=True))
 
 
 class _Problem:
@@ -189,7 +188,6 @@ class _Problem:
         return float(weights @ self._variances(shares))
 
     def _descended(self, weights: Array, start: Array) -> Array:
-        """Return the shares at the bottom of a descent; it goes through logarithms of shares."""
         from scipy.optimize import minimize
 
         of_residuals = weights @ self._residuals
@@ -215,11 +213,11 @@ def _normalised(logarithms: Array) -> Array:
 
 # --- the norm -------------------------------------------------------------------------------------
 
+# Sums of whole numbers stay below 2^63: see ``StackedNorm``.
 BITS = 61
-"""Sums of whole numbers stay below 2^63: see ``StackedNorm``."""
 
+# What one row costs is summed up to so many further bits.
 FINER_BITS = 32
-"""What one row costs is summed up to so many further bits."""
 
 
 @lru_cache(maxsize=64)

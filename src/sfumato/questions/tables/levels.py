@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import pairwise
+from operator import le
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -42,6 +43,7 @@ import numpy as np
 from sfumato.basics import Array
 from sfumato.domain import Cube, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, shown
+from sfumato.questions.histogram.strategies import laid_along
 
 # --- one axis -------------------------------------------------------------------------------------
 
@@ -165,10 +167,9 @@ class Levels:
     def spread(self, numbers: Array, along: int, level: int, onto: int) -> Array:
         """Numbers of the cells of a level, each divided evenly among its cells of a later level."""
         for below in range(level + 1, onto + 1):
-            shape = [1] * numbers.ndim
-            shape[along] = -1
-            fanouts = np.array(self.fanouts[below - 1]).reshape(shape)
-            numbers = self.repeated(numbers / fanouts, along, below)
+            fanouts = np.array(self.fanouts[below - 1])
+            parts = numbers / laid_along(fanouts, along, numbers.ndim)
+            numbers = self.repeated(parts, along, below)
         return numbers
 
     def centred(self, numbers: Array, along: int, level: int) -> Array:
@@ -179,7 +180,8 @@ class Levels:
     def differences(self, whole: Array, along: int, level: int) -> Array:
         """Each number less that of its last sibling, which is left out: in integers."""
         last = np.take(whole, self._last(level), axis=along)
-        return np.delete(whole - self.repeated(last, along, level), self._last(level), axis=along)
+        less = whole - self.repeated(last, along, level)
+        return np.delete(less, self._last(level), axis=along)
 
     def padded(self, differences: Array, along: int, level: int) -> Array:
         """Return numbers that have these differences: zeros take the places that were left out."""
@@ -218,8 +220,8 @@ def contrast(path: Path, level: int, parted: int) -> Fraction:
 
 # --- margins --------------------------------------------------------------------------------------
 
+# A table, by the level of each axis of the family.
 Margin: TypeAlias = tuple[int, ...]
-"""A table, by the level of each axis of the family."""
 
 
 def is_margin(margin: Margin, table: Margin) -> bool:
@@ -228,7 +230,7 @@ def is_margin(margin: Margin, table: Margin) -> bool:
     >>> is_margin((1, 0), (1, 1)), is_margin((1, 0), (0, 1))
     (True, False)
     """
-    return all(low <= high for low, high in zip(margin, table, strict=True))
+    return all(map(le, margin, table))
 
 
 def common(first: Margin, second: Margin) -> Margin:
@@ -299,7 +301,7 @@ class Nesting:
 
     def shape(self, table: Margin) -> tuple[int, ...]:
         """Return the shape of a table's array: 1 where it is summed over an axis."""
-        return tuple(axis.cells(level) for axis, level in zip(self.axes, table, strict=True))
+        return tuple(map(Levels.cells, self.axes, table))
 
     def cells(self, table: Margin) -> int:
         """Return how many cells a table has."""
@@ -307,7 +309,7 @@ class Nesting:
 
     def residual_shape(self, table: Margin) -> tuple[int, ...]:
         """Return how many independent contrasts a table has along each axis."""
-        return tuple(axis.contrasts(level) for axis, level in zip(self.axes, table, strict=True))
+        return tuple(map(Levels.contrasts, self.axes, table))
 
     def has_residual(self, table: Margin) -> bool:
         """Whether a table says anything beyond its margins; not where an axis has one label."""
@@ -315,7 +317,8 @@ class Nesting:
 
     def first_descendants(self, axis: int, lower: int, level: int) -> Array:
         """Return the first cell of a level in each cell of a lower level: int64 ndarray."""
-        return np.flatnonzero(np.diff(self.axes[axis].ancestors(lower, level), prepend=-1))
+        ancestors = self.axes[axis].ancestors(lower, level)
+        return np.flatnonzero(np.diff(ancestors, prepend=-1))
 
     def places(self, table: Margin, margin: Margin) -> Array:
         """Return the flat index in the margin to which each cell of a table is added.
@@ -330,7 +333,7 @@ class Nesting:
             stride //= axis.cells(lower)
             along = (axis.ancestors(lower, level) * stride).astype(np.int32)
             places = np.add.outer(places, along)
-        return places.reshape(-1)
+        return places.ravel()
 
     def margin(self, values: Array, table: Margin, margin: Margin) -> Array:
         """Sum a table's array to the array of one of its margins."""
@@ -400,10 +403,7 @@ class Nesting:
         -------
         int64 ndarray of shape (n,)
         """
-        coordinates = [
-            np.unravel_index(cells, self.shape(margin))
-            for cells, margin in zip(at, margins, strict=True)
-        ]
+        coordinates = list(map(np.unravel_index, at, map(self.shape, margins)))
         first_cells = []
         for axis, level in enumerate(table):
             levels = [margin[axis] for margin in margins]
@@ -444,8 +444,8 @@ class TreeLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+# How many cells a table may have that margins are summed from.
 _CELLS_IN_CACHE = 2**16
-"""How many cells a table may have that margins are summed from."""
 
 
 @dataclass(frozen=True)
@@ -509,7 +509,7 @@ class Chains:
                 chain.append(axis)
         chains = [sorted(chain, key=lambda axis: axis.size) for chain in chains]
         names = tuple(tuple(axis.name for axis in chain) for chain in chains)
-        return cls(lattice, names, tuple(Levels(_fanouts(chain)) for chain in chains))
+        return cls(lattice, names, tuple(map(Levels, map(_fanouts, chains))))
 
     @cached_property
     def nesting(self) -> Nesting:
@@ -520,7 +520,8 @@ class Chains:
     def finest(self) -> Lattice:
         """The last level of each chain: on its cells rows are counted."""
         axes = dict(zip(self.lattice.names, self.lattice.axes, strict=True))
-        return Lattice(tuple(axes[chain[-1]] for chain in self.names))
+        finest = [axes[chain[-1]] for chain in self.names]
+        return Lattice(tuple(finest))
 
     def margin(self, table: Sequence[str]) -> Margin:
         """Return a table by the level of each chain; 0 where it is summed over all of it.

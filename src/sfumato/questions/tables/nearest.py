@@ -31,8 +31,8 @@ from sfumato.questions.tables.levels import Margin, Nesting
 
 # --- margins met exactly --------------------------------------------------------------------------
 
+# How far the second margin may be from what is given, in rows.
 TOLERANCE = 1e-4
-"""How far the second margin may be from what is given, in rows."""
 MOST_STEPS = 60
 MOST_HALVINGS = 8
 LEAST_DAMPING = 1e-9
@@ -56,7 +56,8 @@ def on_simplices(values: Array, rows: Array, sums: Array) -> Array:
     """
     shifts = _shifts(values, rows, sums)
     # A row that is to be empty is empty to the last bit.
-    return np.where(sums[rows] > 0, np.maximum(values + shifts[rows], 0), 0)
+    filled = np.maximum(values + shifts[rows], 0)
+    return np.where(sums[rows] > 0, filled, 0)
 
 
 def _shifts(values: Array, rows: Array, sums: Array) -> Array:
@@ -195,12 +196,12 @@ class Transport:
 
         above = state.table > 0
         shape = (len(self.row_sums), len(self.column_sums))
-        starts = np.zeros(shape[0] + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.rows[above], minlength=shape[0]), out=starts[1:])
+        filled = np.bincount(self.rows[above], minlength=shape[0])
+        starts = np.concatenate([[0], np.cumsum(filled)])
         columns = self.columns[above]
         pattern = csr_array((np.ones(len(columns)), columns, starts), shape=shape)
         transposed = pattern.T
-        per_row = 1 / np.maximum(np.diff(starts), 1)
+        per_row = 1 / np.maximum(filled, 1)
         per_column = np.bincount(columns, minlength=shape[1])
         # Shifting all columns of a block changes nothing, so the matrix itself is singular.
         diagonal = per_column * (1 + damping) + damping
@@ -217,10 +218,10 @@ class Transport:
 # --- margins met as nearly as can be --------------------------------------------------------------
 
 MOST_ROUNDS = 200
+# How many cells are changed at most, over all rounds.
 MOST_WORK = 2**28
-"""How many cells are changed at most, over all rounds."""
+# How far margins may be off at the end, in rows.
 CLOSE = 0.01
-"""How far margins may be off at the end, in rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,8 +56,8 @@ else:
     # What a file can hold: its keys are texts.
     TotalsOrNone = Sequence[PublicTotal] | dict[str, int | Sequence[int] | dict[str, int]] | None
 
+# The axes of a table, as it was asked for.
 Named: TypeAlias = tuple[str, ...]
-"""The axes of a table, as it was asked for."""
 
 
 class Tables(
@@ -161,8 +161,7 @@ class Tables(
             width=plain_width(self.width),
         )
         weights, accuracy = checked_numbers(len(self.tables), self.weights, self.accuracy)
-        totals = plain_totals(self.totals) or None
-        settle(self, weights=weights, accuracy=accuracy, totals=totals)
+        settle(self, weights=weights, accuracy=accuracy, totals=plain_totals(self.totals) or None)
 
     @property
     def named_tables(self) -> tuple[Named, ...]:
@@ -192,7 +191,7 @@ class Tables(
         known = known_tables(self.public_totals, chains)
         if not known:
             return key
-        totals = [(margin, known[margin].reshape(-1).tolist()) for margin in sorted(known)]
+        totals = [(margin, known[margin].ravel().tolist()) for margin in sorted(known)]
         return (*key, totals)
 
     def needs(self, domain: Domain) -> Needs:
@@ -298,7 +297,7 @@ class Tables(
             measured=design.measured,
             noisy=design.measure(tables, noise),
             guarantee=guarantee,
-            totals=tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in known)
+            totals=tuple(KnownTable(margin, counts.ravel()) for margin, counts in known)
             or msgspec.UNSET,
             trees=chains.trees,
         )

@@ -165,7 +165,6 @@ def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Family
 
 
 def _family_part(release: Release) -> FamilyPart:
-    """Return what a release adds to a family, and refuse one that adds nothing."""
     match release:
         case TablesRelease():
             numbers = published_arrays(release.chains.levels, release.measured, release.noisy)
@@ -333,7 +332,6 @@ def _tables(parts: Sequence[FamilyPart]) -> tuple[tuple[str, ...], ...]:
 def _on(
     chains: Chains, part: FamilyPart, measured: Measurement, numbers: Array
 ) -> tuple[Margin, Array]:
-    """Return a measurement of one answer, and its numbers, in the order of the whole family."""
     own = Chains.of(part.lattice)
     if not measured.whole:
         # Differences are against the last sibling of a level: siblings have to be the same ones.
@@ -346,7 +344,7 @@ def _on(
 def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple[Margin, Array]:
     """Return a table of one answer, and its numbers, in the order of the whole family."""
     of_whole = [chains.order(names)[0] for names in own.names]
-    flat = np.ascontiguousarray(numbers.transpose(np.argsort(of_whole))).reshape(-1)
+    flat = np.ascontiguousarray(numbers.transpose(np.argsort(of_whole))).ravel()
     return chains.margin(own.table(margin)), flat
 
 
@@ -366,7 +364,7 @@ def _totals(parts: Sequence[FamilyPart], chains: Chains) -> tuple[KnownTable, ..
                     "Reconcile answers that were asked with the same totals",
                 )
             totals[moved] = table
-    return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in totals.items())
+    return tuple(KnownTable(margin, counts.ravel()) for margin, counts in totals.items())
 
 
 def _guarantee(parts: Sequence[FamilyPart]) -> Guarantee:

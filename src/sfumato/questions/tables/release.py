@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
+# The columns of ``to_frame`` that are no labels.
 NUMBERS = ("published", "count", "low", "high")
-"""The columns of ``to_frame`` that are no labels."""
 
 
 class TablesRelease(
@@ -155,7 +155,6 @@ class TablesRelease(
         )
 
     def _has_levels(self, margin: Margin) -> bool:
-        """Whether the axes have all levels of a table."""
         depths = tuple(axis.depth for axis in self.chains.levels)
         is_long_enough = len(margin) == len(depths) and min(margin, default=0) >= 0
         return is_long_enough and is_margin(margin, depths)
@@ -218,8 +217,9 @@ class TablesRelease(
                 obstacle = f"no table has an axis of that name; {nearest(name, self.lattice.names)}"
                 raise UsageError(f"the table {named(names)}", obstacle, "Name axes of its tables")
         if len(set(names)) < len(names):
-            obstacle = "it names an axis twice"
-            raise UsageError(f"the table {named(names)}", obstacle, "Name each axis once")
+            raise UsageError(
+                f"the table {named(names)}", "it names an axis twice", "Name each axis once"
+            )
         margin = self.chains.margin(names)
         if not any(is_margin(margin, self.chains.margin(table)) for table in self.tables):
             listed = ", ".join(map(named, self.tables))
@@ -236,26 +236,23 @@ class TablesRelease(
         release.__dict__["_family"] = self.__dict__.get("_family", self)
         return release
 
-    def _laid_out(self, numbers: Array, names: Sequence[str]) -> Array:
-        """Give the numbers of a table, with one dimension for each of its axes, in their order."""
-        places = self.chains.order(names)
-        rest = [at for at in range(numbers.ndim) if at not in places]
-        shape = [numbers.shape[at] for at in places]
-        return np.ascontiguousarray(numbers.transpose([*places, *rest])).reshape(shape)
-
-    def _table_values(self, names: Sequence[str]) -> Array:
-        margin = self.chains.margin(names)
-        return self._laid_out(self._errors.family.estimate(margin, self._residuals), names)
-
     @property
     def _shown_tables(self) -> tuple[tuple[str, ...], ...]:
         return self.tables if self.shown is msgspec.UNSET else (self.shown,)
 
-    def _together(self, numbers_of: Callable[[Sequence[str]], Array]) -> Array:
+    def _together(self, numbers_of: Callable[[Margin], Array]) -> Array:
         """Return numbers of each table that is shown, laid out like ``values``."""
+        tables = []
+        for names in self._shown_tables:
+            numbers = numbers_of(self.chains.margin(names))
+            # One dimension for each axis of the table, in their order.
+            places = self.chains.order(names)
+            rest = [at for at in range(numbers.ndim) if at not in places]
+            ordered = np.ascontiguousarray(numbers.transpose([*places, *rest]))
+            tables.append(ordered.reshape([numbers.shape[at] for at in places]))
         if self.shown is not msgspec.UNSET:
-            return numbers_of(self.shown)
-        return np.concatenate([numbers_of(table).reshape(-1) for table in self.tables])
+            return tables[0]
+        return np.concatenate([table.ravel() for table in tables])
 
     def _lattice_of(self, names: Sequence[str]) -> Lattice:
         axes = dict(zip(self.lattice.names, self.lattice.axes, strict=True))
@@ -288,7 +285,8 @@ class TablesRelease(
 
         Of the family: those of all tables that were asked for, one after another.
         """
-        return self._together(self._table_values)
+        family = self._errors.family
+        return self._together(lambda margin: family.estimate(margin, self._residuals))
 
     @property
     def variances(self) -> Array:
@@ -298,11 +296,7 @@ class TablesRelease(
         Weigh the counts by it in what you compute of them. Errors of cells of one family depend on
         one another.
         """
-
-        def variances(names: Sequence[str]) -> Array:
-            return self._laid_out(self._errors.variances(self.chains.margin(names)), names)
-
-        return self._together(variances)
+        return self._together(self._errors.variances)
 
     def numbers(self) -> tuple[int, ...]:
         """The noisy integers that were published, in the order in which they were drawn."""
@@ -322,11 +316,7 @@ class TablesRelease(
         if simultaneous:
             # Errors within a family depend on one another: Sidak's correction does not apply.
             alpha /= sum(self._lattice_of(table).size for table in self._shown_tables)
-
-        def half_widths(names: Sequence[str]) -> Array:
-            return self._laid_out(self._errors.half_widths(self.chains.margin(names), alpha), names)
-
-        return self._together(half_widths)
+        return self._together(lambda margin: self._errors.half_widths(margin, alpha))
 
     # --- numbers for printing ---------------------------------------------------------------------
 
@@ -345,7 +335,13 @@ class TablesRelease(
             If tables of three or more axes share so many margins that whole numbers need not exist.
             It depends on the axes of the tables alone.
         """
-        return self._together(self._table_published)
+        nesting = self.chains.nesting
+
+        def whole_numbers(margin: Margin) -> Array:
+            table = next(table for table in self._rounded if is_margin(margin, table))
+            return nesting.margin(self._rounded[table], table, margin)
+
+        return self._together(whole_numbers)
 
     def published_accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths around the numbers of ``published``: float64 ndarray like them.
@@ -365,15 +361,9 @@ class TablesRelease(
         low, high = self.interval(confidence, simultaneous)
         printed = self.published()
         below = printed - np.maximum(low, 0)
-        above = np.maximum(high, 0) - printed
-        farther = np.maximum(below, above)
-        return np.asarray(np.where(high < 0, np.maximum(farther, (high - low) / 2), farther))
-
-    def _table_published(self, names: Sequence[str]) -> Array:
-        margin = self.chains.margin(names)
-        table = next(table for table in self._rounded if is_margin(margin, table))
-        sums = self.chains.nesting.margin(self._rounded[table], table, margin)
-        return self._laid_out(sums, names)
+        farther = np.maximum(below, np.maximum(high, 0) - printed)
+        at_least = np.maximum(farther, (high - low) / 2)
+        return np.asarray(np.where(high < 0, at_least, farther))
 
     # --- forms ------------------------------------------------------------------------------------
 
@@ -403,7 +393,7 @@ class TablesRelease(
             low, high = self.interval()
             numbers = {"published": self.published()} if published else {}
             numbers |= {"count": self.values, "low": low, "high": high}
-            flat = {name: column.reshape(-1) for name, column in numbers.items()}
+            flat = {name: column.ravel() for name, column in numbers.items()}
             return table_of(frames.cell_columns(self._lattice_of(self.shown)) | flat)
         parts = []
         for table in self.tables:
@@ -412,7 +402,8 @@ class TablesRelease(
             parts.append(frame.add_column(0, TABLE, names))
         joined = pa.concat_tables(parts, promote_options="default")
         last = [name for name in joined.column_names if name not in NUMBERS]
-        return joined.select([*last, *(name for name in NUMBERS if name in joined.column_names)])
+        last += [name for name in NUMBERS if name in joined.column_names]
+        return joined.select(last)
 
     @property
     def members(self) -> Mapping[str, Self]:
@@ -492,14 +483,14 @@ class TablesRelease(
 
 # --- across the axes ------------------------------------------------------------------------------
 
+# A table of more axes is listed, one row for each cell.
 MOST_AXES = 3
-"""A table of more axes is listed, one row for each cell."""
 
+# How many tables of two axes stand for one of three.
 MOST_SLICES = 64
-"""How many tables of two axes stand for one of three."""
 
+# How many cells a family has at most of which whole numbers are shown beside the estimates.
 MOST_ROUNDED = 2**20
-"""How many cells a family has at most of which whole numbers are shown beside the estimates."""
 
 COUNT = "count"
 

@@ -52,8 +52,8 @@ import numpy as np
 from sfumato.basics import Array
 from sfumato.questions.tables.levels import Levels, Margin, Nesting, Path, contrast, is_margin
 
+# Along each axis, the way to a cell of a margin.
 Paths: TypeAlias = tuple[Path, ...]
-"""Along each axis, the way to a cell of a margin."""
 
 
 class Measured(NamedTuple):

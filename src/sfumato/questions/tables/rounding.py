@@ -80,11 +80,11 @@ from sfumato.questions.tables.nearest import fitted
 
 # --- controlled rounding --------------------------------------------------------------------------
 
+# The digits after the point with which a real table is written.
 BITS = 16
-"""The digits after the point with which a real table is written."""
 
+# From rows and columns to one cell in each row and column.
 CellWith = Callable[[Array, Array], Array]
-"""From rows and columns to one cell in each row and column."""
 
 
 def largest_remainders(values: Array, rows: Array, sums: Array) -> Array:
@@ -216,7 +216,7 @@ def _meet(
     ends = ends[ends > 0]
     amounts = np.diff(ends, prepend=0)
     at = [np.searchsorted(reached, ends) for reached in lacking]
-    np.add.at(table, cell_with(at[0], at[1]), amounts)
+    np.add.at(table, cell_with(*at), amounts)
 
 
 def _signs(wanted: Array, rows: Array, columns: Array) -> Array:
@@ -238,10 +238,9 @@ def _signs(wanted: Array, rows: Array, columns: Array) -> Array:
 
     n = len(wanted)
     in_row = _paired(rows)
-    in_column = _paired(columns)
     # From a cell to the one with which its partner in the row is paired in the column: these two
     # have the same sign, and the partners the other one.
-    following = in_column[in_row]
+    following = _paired(columns)[in_row]
     ones = np.ones(n, dtype=np.int8)
     graph = csr_array((ones, following, np.arange(n + 1)), shape=(n, n))
     _, half = connected_components(graph, directed=False)
@@ -263,8 +262,8 @@ def _paired(places: Array) -> Array:
 
 # --- the order of the tables ----------------------------------------------------------------------
 
+# How many cells a table may have that was not asked for, and is rounded in place of others.
 MOST_JOINED_CELLS = 2**20
-"""How many cells a table may have that was not asked for, and is rounded in place of others."""
 
 
 @dataclass(frozen=True)
@@ -541,8 +540,8 @@ def _rounded_step(
     step: Step, tables: Mapping[Margin, Array], whole: Mapping[Margin, Array], nesting: Nesting
 ) -> Array:
     shape = nesting.shape(step.table)
-    values = _aim(step, tables, nesting).reshape(-1).astype(np.float64)
-    given = [_margin_of(whole, margin, nesting).reshape(-1) for margin in step.given]
+    values = _aim(step, tables, nesting).ravel().astype(np.float64)
+    given = [_margin_of(whole, margin, nesting).ravel() for margin in step.given]
     match step.given:
         case ():
             total = np.maximum(np.rint(values), 0).astype(np.int64)
@@ -564,7 +563,6 @@ def _with_both(
     given: Sequence[Array],
     nesting: Nesting,
 ) -> Array:
-    """Round one table with two margins: its cells in order, of shape (cells,)."""
     if len(given[0]) < len(given[1]):  # there are then fewer columns than rows, which is faster
         margins = margins[::-1]
         given = given[::-1]
@@ -578,7 +576,7 @@ def _with_both(
         rank[by_block] = np.arange(len(by_block), dtype=np.int32)
         places.append(rank[nesting.places(table, margin)])
         back.append(by_block)
-    sums = [numbers[order] for numbers, order in zip(given, back, strict=True)]
+    sums = list(map(np.take, given, back))
     by_row = np.argsort(places[0], kind="stable")
     cell_at = np.empty(len(by_row), dtype=np.int64)
     cell_at[by_row] = np.arange(len(by_row))
@@ -588,7 +586,7 @@ def _with_both(
         return cell_at[nesting.cell_with(table, margins, at)]
 
     rows, columns = (place[by_row] for place in places)
-    real_sums = [numbers.astype(np.float64) for numbers in sums]
-    exact = nearest.with_margins(values[by_row], rows, real_sums[0], columns, real_sums[1])
+    row_sums, column_sums = (numbers.astype(np.float64) for numbers in sums)
+    exact = nearest.with_margins(values[by_row], rows, row_sums, columns, column_sums)
     whole = with_both_margins(exact, rows, sums[0], columns, sums[1], cell_with)
     return np.asarray(whole[cell_at])

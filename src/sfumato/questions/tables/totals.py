@@ -25,12 +25,12 @@ from sfumato.questions.tables.levels import Chains, Margin, Nesting, common
 LARGEST_COUNT = 2**53
 ALL_ROWS = "all rows"
 
+# Counts of cells: one number, by labels, or in the order of the cells.
 Counts: TypeAlias = (
     "int | Sequence[int] | Array | Mapping[Label, int] | Mapping[tuple[Label, ...], int]"
 )
-"""Counts of cells: one number, by labels, or in the order of the cells."""
+# Counts by the axes of a table; ``()``, or ``""`` in a file, stands for the number of all rows.
 GivenTotals: TypeAlias = "Mapping[str, Counts] | Mapping[tuple[str, ...], Counts]"
-"""Counts by the axes of a table; ``()``, or ``""`` in a file, stands for the number of all rows."""
 
 WRITE = 'Write totals={"region": {"north": 120, "south": 80}} or totals={(): 200}'
 
@@ -107,8 +107,7 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def _place(self, labels: tuple[Label, ...], axes: Sequence[LatticeAxis]) -> tuple[int, ...]:
         if len(labels) != len(axes):
-            obstacle = f"a cell has {len(axes)} labels, one for each axis"
-            raise UsageError(self.title, obstacle, WRITE)
+            raise UsageError(self.title, f"a cell has {len(axes)} labels, one for each axis", WRITE)
         place = []
         for label, axis in zip(labels, axes, strict=True):
             names = axis.cell_names()
@@ -160,7 +159,7 @@ def _plain(axes: object, counts: object) -> PublicTotal:
         cells = tuple(cell if isinstance(cell, tuple) else (cell,) for cell in counts)
         numbers = tuple(_plain_count(count, title) for count in counts.values())
         return PublicTotal(names, numbers, cells)
-    flat = np.asarray(counts, dtype=object).reshape(-1).tolist()
+    flat = np.asarray(counts, dtype=object).ravel().tolist()
     return PublicTotal(names, tuple(_plain_count(count, title) for count in flat))
 
 

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from sfumato.basics import Array
+from sfumato.questions.histogram.strategies import laid_along
 from sfumato.questions.tables.levels import Levels, Margin
 from sfumato.questions.tables.residuals import (
     Family,
@@ -146,14 +147,15 @@ class TreeFit:
                 continue
             sums = axis.summed(inside[-1], along, level + 1, level)
             if level in measured:
-                weight = _laid_along(self._upward[1][level], along, sums.ndim)
+                weight = laid_along(self._upward[1][level], along, sums.ndim)
                 sums = weight * measured[level] + (1 - weight) * sums
             inside.append(sums)
         inside.reverse()
         estimates = [inside[0]]
         for level in range(1, self.last + 1):
-            lacking = estimates[-1] - axis.summed(inside[level], along, level, level - 1)
-            gain = _laid_along(self._gains[level], along, lacking.ndim)
+            sums = axis.summed(inside[level], along, level, level - 1)
+            lacking = estimates[-1] - sums
+            gain = laid_along(self._gains[level], along, lacking.ndim)
             estimates.append(inside[level] + gain * axis.repeated(lacking, along, level))
         return estimates
 
@@ -170,19 +172,16 @@ class TreeFit:
                 inside = self._upward[0][at]
                 above = way[at - 1]
                 here = way[at]
-                first = int(np.sum(self.axis.fanouts[at - 1][:above]))
-                children = slice(first, first + self.axis.fanouts[at - 1][above])
-                own = gain[children] * gain[here] * self._variances[at - 1][above]
+                fanouts = self.axis.fanouts[at - 1]
+                first = sum(fanouts[:above])
+                children = slice(first, first + fanouts[above])
+                of_parent = self._variances[at - 1][above]
+                own = gain[children] * gain[here] * of_parent
                 own = own - inside[children] * gain[here]
                 own[here - first] += inside[here]
                 covariance[children] = own * math.prod(on_way[at + 1 :])
             covariances.append(covariance)
         return covariances
-
-
-def _laid_along(numbers: Array, along: int, dimensions: int) -> Array:
-    """Return numbers of the cells of a level as an array that fits others."""
-    return numbers.reshape([-1 if at == along else 1 for at in range(dimensions)])
 
 
 def shapes(axis: Levels) -> list[Array]:
@@ -205,15 +204,16 @@ def shapes(axis: Levels) -> list[Array]:
     inside.reverse()
     kinds = [inside[0]]
     for level in range(1, axis.depth + 1):
-        pairs = np.stack([axis.repeated(kinds[-1], 0, level), inside[level]])
-        kinds.append(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1))
+        above = axis.repeated(kinds[-1], 0, level)
+        pairs = np.stack([above, inside[level]])
+        kinds.append(np.unique(pairs, axis=1, return_inverse=True)[1].ravel())
     return kinds
 
 
 # --- a family of tables ---------------------------------------------------------------------------
 
+# Of cells with errors of different laws, for which there is time.
 MOST_KINDS = 256
-"""Of cells with errors of different laws, for which there is time."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class UnevenFamily:
     def kinds(self, level: int) -> tuple[list[int], Array]:
         """Return a cell of each kind at a level of the tree, and of which kind each cell is."""
         _, first, back = np.unique(self._shapes[level], return_index=True, return_inverse=True)
-        return first.tolist(), np.asarray(back.reshape(-1))
+        return first.tolist(), np.asarray(back.ravel())
 
     def _at(self, margin: Margin, level: int) -> Margin:
         return (*margin[: self.tree], level, *margin[self.tree + 1 :])
@@ -297,7 +297,8 @@ class UnevenFamily:
         terms = []
         for kept in self._below(margin):
             share = math.prod(map(share_of, kept, paths))
-            terms.append(share * self._fits[kept].variances(margin[self.tree])[cell])
+            variances = self._fits[kept].variances(margin[self.tree])
+            terms.append(share * variances[cell])
         return math.fsum(terms)
 
     def error_of(self, margin: Margin, cell: int) -> list[Weight]:
@@ -352,7 +353,6 @@ class UnevenFamily:
         return np.asarray(np.ldexp(np.rint(parts * 2.0**38), exponents - 38))
 
     def _times(self, measured: Measured, margin: Margin, parted: Margin) -> int:
-        """Return how many counts of a table part so from a cell along the other axes."""
         times = 1
         for at, axis in enumerate(self.family.axes):
             if at != self.tree:
@@ -390,9 +390,8 @@ class UnevenFamily:
             if math.isinf(fit.precisions[level]):
                 weight = float(math.isinf(precision) and level not in sums)
             if weight:
-                sums[level] = sums.get(level, 0.0) + weight * self._centred(
-                    kept, table, counts_of_table
-                )
+                centred = self._centred(kept, table, counts_of_table)
+                sums[level] = sums.get(level, 0.0) + weight * centred
         return sums
 
     def _centred(self, kept: Margin, measured: Measured, table: Array) -> Array:
