@@ -32,7 +32,6 @@ PRIOR = Prior(begins=0.15, ends=0.15, resumes=0.005, scale=0.5, drift=-0.3, spre
 STEPS_TO_LAST = (0, 1)  # from the clip to the last knot of a span, or all
 STEPS_TO_FIRST = (1, 2, 3, 5)  # from the first knot of a span to the clip, or all
 OF_CLIP = 0.5  # weight of the squared error of the clip, beside that of the estimate
-LEAST_WEIGHT = 1e-12  # of a draw without rows
 TINY = 2.0**-40  # in which shares of the range are stored
 
 
@@ -117,9 +116,8 @@ def _choices(n_knots: int) -> tuple[Array, Spans]:
         for down in (*STEPS_TO_FIRST, last_knot)
     }
     # The widest spans first: of equal estimates, the first is taken.
-    clips, first, last = np.array(
-        sorted(triples, key=lambda triple: (triple[1] - triple[2], triple))
-    ).T
+    ordered = sorted(triples, key=lambda triple: (triple[1] - triple[2], triple))
+    clips, first, last = np.array(ordered).T
     return clips, Spans(first, last, np.zeros_like(first))
 
 
@@ -171,7 +169,7 @@ class _Draws:
         is_empty = n_rows[:, :, 0] == 0
         self._may_be_empty = is_empty.mean(axis=1) > 0.5 if centre is None else slice(0)
         # Where nobody is, there is nothing that an estimate could be near to.
-        weights_of_draws = np.where(is_empty, LEAST_WEIGHT, 1 / best)
+        weights_of_draws = np.where(is_empty, 1e-12, 1 / best)
         self._weights = weights_of_draws / weights_of_draws.sum(axis=1, keepdims=True)
 
     def errors(self, estimates: Array, clips: Array) -> Array:

@@ -36,9 +36,7 @@ STEPS = 30  # of bisection: ends are found to 2^-30 of the range, and rounded ou
 GRID = 2048  # steps of the table of q(m)
 MEANS = 9  # at which the interval of a variance is looked for
 ENOUGH = 1.05  # times the noise on a number of rows: variances of more rows are bounded at once
-REFINEMENTS = 40  # of these bounds, at most; three are usual
 CLOSE = 1e-6  # relative change of a bound that is refined no more
-ROUNDED_UP = 1 + 1e-12
 COUNT_SHARE = 0.1  # of the probability of error of a rounded sum, spent on its number of rows
 MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
 
@@ -63,9 +61,8 @@ def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
         0 and 1 where nothing is known, and where no mean fits the noise.
     """
     grid = np.arange(GRID + 1) / GRID
-    return _ratio_bounds(
-        sums, basis.weights, grid, half_widths(law, basis.weights - grid[:, None], alpha)
-    )
+    table = half_widths(law, basis.weights - grid[:, None], alpha)
+    return _ratio_bounds(sums, basis.weights, grid, table)
 
 
 def clipped_mean_bounds(sums: Array, basis: Basis, law: Law, clips: Array, alpha: float) -> Bounds:
@@ -215,10 +212,9 @@ def clipped_sum_half_width(
     # value 0.
     zero = -values.lower / values.width
     noise = np.zeros(rows.shape)
+    points = np.array([zero])
     for clip in np.unique(clips).tolist():
-        half_width = clip_half_widths(
-            law, basis.weights, clip, np.array([zero]), noise_alpha, at=zero
-        )[0]
+        (half_width,) = clip_half_widths(law, basis.weights, clip, points, noise_alpha, at=zero)
         noise[clips == clip] = half_width * values.width / basis.unity
     return noise + _rounding_of_sums(values, basis, law, rows, alpha * COUNT_SHARE)
 
@@ -298,7 +294,8 @@ class _NoiseAt:
         at_middle = self._at(np.arange(len(self.middle)), 0.0)
         distance = np.minimum(at_middle / (self.total - self.of_rows), furthest)
         groups = np.flatnonzero(distance > 0)
-        for _ in range(REFINEMENTS):
+        # Three are usual.
+        for _ in range(40):
             before = distance[groups]
             slope = (self._at(groups, sign * before) - at_middle[groups]) / before
             # Tables of quantiles are convex but for rounding, so that a slope may be too steep.
@@ -307,11 +304,12 @@ class _NoiseAt:
             groups = groups[distance[groups] < before * (1 - CLOSE)]
             if not len(groups):
                 break
-        return distance * ROUNDED_UP
+        return distance * (1 + 1e-12)
 
     def _at(self, groups: Array, distance: Array | float) -> Array:
         variance = self.middle[groups] + distance
-        return half_widths(self.law, self.fixed[groups] - variance[:, None], self.alpha)
+        coefficients = self.fixed[groups] - variance[:, None]
+        return half_widths(self.law, coefficients, self.alpha)
 
 
 def _searched_variances(

@@ -24,8 +24,6 @@ from sfumato.questions.histogram.keys import describe_selection
 
 Statistic: TypeAlias = Literal["mean", "sum", "variance"]
 
-SHARES_AT_UPPER_BOUND = 9  # from 0 to 1, at which the widest interval is looked for
-
 
 class AggregatePreview(Preview, frozen=True):
     """What a mean, sum or variance would cost, and how accurate it would be in equal groups.
@@ -137,7 +135,7 @@ class AggregatePreview(Preview, frozen=True):
         The groups that are tried differ only in the share of rows at the upper bound.
         """
         basis = encoding.basis
-        shares = np.linspace(0, 1, SHARES_AT_UPPER_BOUND)[:, None]
+        shares = np.linspace(0, 1, 9)[:, None]
         at_lower, at_upper = basis.functions(np.array([0, basis.points]))
         sums = rows * ((1 - shares) * at_lower + shares * at_upper)
         if self.statistic == "variance":

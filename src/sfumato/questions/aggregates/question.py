@@ -288,7 +288,8 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         numbers = groups.public_size * sum(encoding.basis.size for encoding in encodings)
         require_numbers(self.title, numbers)
         segments = [encoding.segments for encoding in encodings]
-        lattice = Lattice((*groups.axes, *(axis for axis in segments if axis is not None)))
+        inner = [axis for axis in segments if axis is not None]
+        lattice = Lattice((*groups.axes, *inner))
         sums = tuple(encoding.summed for encoding in encodings)
         if self.per == "person":
             return Needs(lattice, numbers, sums, counted="persons")

@@ -148,7 +148,8 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         if name not in self.names:
             obstacle = f"there is no value of that name; {nearest(name, self.names)}"
             raise UsageError(f"{self.title}, of {printable(name)}", obstacle, "Name one of them")
-        return self._of(self.lattice, [self.tables[self.names.index(name)]])
+        sums = self.tables[self.names.index(name)]
+        return self._of(self.lattice, [sums])
 
     # --- what it says of itself -------------------------------------------------------------------
 
@@ -344,11 +345,14 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         known = ~np.isnan(self._statistic.values(sums)) & self._statistic.is_of_rows(sums, alpha)
         if not known.any():
             return known, *self._statistic.interval(sums, alpha)
-        n_groups = len(known)
+
+        def alpha_of(n_shown: int) -> float:
+            return alpha * max(n_shown, 1) / len(known)
+
         # Whoever is known at the level of half as many groups is so at every level down to it. The
         # loop below then looks at few groups.
         fewest = int(known.sum()) // 2
-        stays = known & self._known_at(sums, known, alpha * max(fewest, 1) / n_groups)
+        stays = known & self._known_at(sums, known, alpha_of(fewest))
         if stays.sum() < fewest:
             stays = np.zeros_like(known)
         n_shown = 0
@@ -357,17 +361,16 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         while n_shown != known.sum():
             n_shown = int(known.sum())
             doubtful = known & ~stays
-            known = stays | self._known_at(sums, doubtful, alpha * max(n_shown, 1) / n_groups)
-        return known, *self._statistic.interval(sums, alpha * max(n_shown, 1) / n_groups)
+            known = stays | self._known_at(sums, doubtful, alpha_of(n_shown))
+        return known, *self._statistic.interval(sums, alpha_of(n_shown))
 
     def _known_at(self, sums: ValueSums, groups: Array, alpha: float) -> Array:
         """Which of some groups have an interval that says something: bool ndarray like these."""
         known = groups.copy()
         if groups.any():
             some = sums.of_groups(groups)
-            known[groups] = self._statistic.is_informative(
-                some, *self._statistic.interval(some, alpha)
-            )
+            interval = self._statistic.interval(some, alpha)
+            known[groups] = self._statistic.is_informative(some, *interval)
         return known
 
     # --- forms ------------------------------------------------------------------------------------
@@ -429,12 +432,13 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     def _transposed(self, order: Sequence[int]) -> Self:
         lattice = Lattice(tuple(self.lattice.axes[i] for i in order))
-        return self._of(lattice, [sums.arranged(self.lattice.shape, order) for sums in self.tables])
+        tables = [sums.arranged(self.lattice.shape, order) for sums in self.tables]
+        return self._of(lattice, tables)
 
     def _named(self, captions: Captions) -> Self:
         lattice = captions.lattice(self.lattice, grouping=True)
         names = [captions.axis_name(name, self.unit_form) for name in self.names]
-        return self._of(lattice, [t.named(n) for t, n in zip(self.tables, names, strict=True)])
+        return self._of(lattice, list(map(ValueSums.named, self.tables, names)))
 
     def _of(self, lattice: Lattice, tables: Sequence[ValueSums]) -> Self:
         """Return the same statistic of these sums, over these groups."""

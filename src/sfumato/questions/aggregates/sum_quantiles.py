@@ -49,7 +49,6 @@ GRID = 128  # steps of the tables of ratios
 # Partial fractions need distinct scales. So scales are raised until they lie this far apart: a
 # larger scale makes a larger quantile.
 APART = 1e-3
-LEAST_ALPHA = 1e-7  # below it partial fractions lose too many digits, and Chernoff's bound is taken
 
 
 def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
@@ -71,9 +70,11 @@ def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
     total = size.sum(axis=-1)
     if isinstance(law, DiscreteGaussian):
         return gaussian_half_widths(law, (size**2).sum(axis=-1), total, alpha)
-    if alpha < LEAST_ALPHA:
+    # Below it partial fractions lose too many digits.
+    if alpha < 1e-7:
         return chernoff_half_widths(law, size, alpha)
-    return np.asarray(float(law.scale) * _laplace(size, alpha) + coupling_slack(law) * total)
+    continuous = float(law.scale) * _laplace(size, alpha)
+    return np.asarray(continuous + coupling_slack(law) * total)
 
 
 def _laplace(size: Array, alpha: float) -> Array:
@@ -147,9 +148,6 @@ DRAWS = 2**19
 BATCH = 2**13  # of draws that are held at a time
 SEED = 17
 MISSED = 1e-6  # probability that a seed leads to an order statistic below the quantile
-# Clips far below the upper bound are rarely chosen. Their ratios count less, so that the intervals
-# at these clips are wider, and those of the others at most 1.5 times as wide as for a fixed clip.
-GROWTH = 1.06
 
 
 def clip_half_widths(
@@ -199,7 +197,9 @@ def clip_factors(n_knots: int) -> Array:
     """
     below_the_top = n_knots - 1 - np.arange(n_knots)
     not_widened = max(0, (n_knots - 4) // 2)
-    return GROWTH ** np.maximum(below_the_top - not_widened, 0)
+    # Clips far below the upper bound are rarely chosen. Their ratios count less, so that intervals
+    # at these clips are wider, and the others at most 1.5 times as wide as for a fixed clip.
+    return 1.06 ** np.maximum(below_the_top - not_widened, 0)
 
 
 def largest_ratio_quantile(
@@ -240,7 +240,8 @@ def _largest_ratios(kind: Kind, n_knots: int, at: float | None) -> Array:
         size = (BATCH, n_knots)
         noise = rng.laplace(size=size) if kind == "laplace" else rng.standard_normal(size)
         for clip in range(1, n_knots):
-            ratios = _ratios(noise, np.minimum(weights, weights[clip]), weights[clip], at)
+            clipped = np.minimum(weights, weights[clip])
+            ratios = _ratios(noise, clipped, weights[clip], at)
             batch = largest[start : start + BATCH]
             np.maximum(batch, ratios / factors[clip], out=batch)
     return np.sort(largest)
@@ -256,7 +257,8 @@ def _ratios(noise: Array, weights: Array, clip: float, at: float | None) -> Arra
     unit = np.full(len(weights), 1 / np.sqrt(len(weights)))
     across = weights - (weights @ unit) * unit
     distance = np.sqrt((across**2).sum())
-    x, y = (noise @ np.stack([unit, across / distance], axis=1)).T
+    plane = np.stack([unit, across / distance], axis=1)
+    x, y = (noise @ plane).T
     most = weights @ unit
     least = most - clip * np.sqrt(len(weights))
     # abs(a x + distance y) / length(a, distance) is largest where (a, distance) is parallel to

@@ -78,7 +78,8 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         order : sequence of int
             The axes of now, in the order to come.
         """
-        return self.of_groups(np.arange(math.prod(shape)).reshape(shape).transpose(order).ravel())
+        groups = np.arange(math.prod(shape)).reshape(shape)
+        return self.of_groups(groups.transpose(order).ravel())
 
     def named(self, name: str) -> Self:
         """Return the same sums, of a value of another name."""
@@ -242,9 +243,8 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         n_knots = self.basis.size
         beyond = np.arange(n_knots) > self.clip_indices[:, None]
         # One-sided, and for all clips at once, since the noise may have led to any of them.
-        half_widths = chernoff_half_widths(
-            self.law, beyond.astype(float), 2 * alpha / (n_knots - 1)
-        )
+        of_clip = 2 * alpha / (n_knots - 1)
+        half_widths = chernoff_half_widths(self.law, beyond.astype(float), of_clip)
         most = (self.sums_of_functions * beyond).sum(axis=1) + half_widths
         return np.asarray(np.floor(np.maximum(most / self.basis.unity, 0)), dtype=np.int64)
 

@@ -415,7 +415,6 @@ def common_unit(*lengths: Fraction) -> Fraction:
 
 BasisName: TypeAlias = Literal["pair", "quadratic", "hats"]
 
-MOST_DOUBLINGS = 19  # of the first knot of hats: clips down to 2^-19 of the range
 OVERSHOOT = 8  # the last knot of hats exceeds R by at most an eighth
 
 
@@ -522,7 +521,8 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache(maxsize=64)
 def _geometric_knots(points: int) -> Array:
     """Return the knots of hats on 0..``points``; see ``Basis.knots``."""
-    for doublings in range(MOST_DOUBLINGS, -1, -1):
+    # With 19 doublings of the first knot, clips go down to 2^-19 of the range.
+    for doublings in range(19, -1, -1):
         first = -(-points >> doublings)  # rounded up
         if OVERSHOOT * (first << doublings) <= (OVERSHOOT + 1) * points:
             break

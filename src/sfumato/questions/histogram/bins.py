@@ -42,9 +42,6 @@ Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins
 # The width of bins as a question holds it: for all its Interval axes, or by name.
 Width: TypeAlias = float | Mapping[str, float] | None
 DEFAULT_BINS = 10
-# Where a width does not divide its axis, edges are computed and stored one by one.
-MOST_EDGES = 2**20
-MOST_RECORDS = 10**15
 
 
 def plain_bins(bins: object) -> Bins:
@@ -82,7 +79,7 @@ def plain_records(records: object, name: str) -> int | None:
         records,
         name,
         1,
-        MOST_RECORDS,
+        10**15,
         obstacle="it is a number of rows, from 1 to 10^15",
         remedy=f"Write {name}=1000",
     )
@@ -204,7 +201,8 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
     if number < 2:
         raise UsageError(request, "a histogram has at least 2 bins", "Choose a smaller width")
     divides_the_axis = low + number * exact_width == high
-    most = MOST_NUMBERS if divides_the_axis else MOST_EDGES
+    # Where a width does not divide its axis, edges are computed and stored one by one.
+    most = MOST_NUMBERS if divides_the_axis else 2**20
     if number > most:
         raise UsageError(request, f"that makes more than {most:,} bins", "Choose a larger width")
     if divides_the_axis:
@@ -305,15 +303,6 @@ def rearranged(bins: Bins, axes: Sequence[str], intervals: Sequence[str]) -> Bin
 
 # --- whole numbers in bins ------------------------------------------------------------------------
 
-# In wider bins, one number more is at most a tenth more.
-WIDEST = 10
-
-# Whoever takes narrower bins has no whole numbers.
-NARROWEST = 0.1
-
-# From 0 to 1, or from -1 to 1, numbers are hardly whole ones.
-FEWEST = 3
-
 # Up to so many whole numbers may have a bin each.
 SINGLE = 62
 
@@ -354,9 +343,12 @@ def _uneven(axis: LatticeAxis) -> str:
         return ""
     low, high = bins.ends
     width = _width(bins)
-    if width is None or width.denominator == 1 or not NARROWEST < width < WIDEST:
+    # Whoever takes narrower bins has no whole numbers; in wider ones, one more is at most a tenth
+    # more.
+    if width is None or width.denominator == 1 or not 0.1 < width < 10:
         return ""
-    if low % 1 or high - low < FEWEST:
+    # From 0 to 1, or from -1 to 1, numbers are hardly whole ones.
+    if low % 1 or high - low < 3:
         return ""
     fewest = int(width)
     unequal = f"some of its bins hold {fewest + 1} of them and others {fewest or 'none'}"

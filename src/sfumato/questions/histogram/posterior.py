@@ -37,7 +37,6 @@ LEVELS = 60  # the last is 10^12
 LEAD = 0  # states: the lead, the gap, then the levels
 GAP = 1
 SEED = 39
-MOST_AT_ONCE = 2**21  # numbers that are held for each bin while states are drawn
 MOST_DRAWS = 30_000  # of all tables together, as long as each has as many as FEWEST
 FEWEST = 30
 
@@ -88,11 +87,13 @@ def drawn_tables(noisy: Array, law: Law, unity: int, prior: Prior) -> Iterator[t
     noise = _noise(law, unity)
     counts = np.asarray(noisy, dtype=float) / unity
     draws = min(prior.draws, max(FEWEST, MOST_DRAWS // max(len(counts), 1)))
-    at_once = max(1, MOST_AT_ONCE // (draws * (LEVELS + 2)))
+    # So many numbers are held for each bin while states are drawn.
+    at_once = max(1, 2**21 // (draws * (LEVELS + 2)))
     randoms = np.random.default_rng(SEED).random((2, prior.draws, counts.shape[1]))[:, :draws]
     for start in range(0, len(counts), at_once):
         some = np.arange(start, min(start + at_once, len(counts)))
-        states = _drawn_states(_filtered(counts[some], noise, prior), randoms[0], prior)
+        filtered = _filtered(counts[some], noise, prior)
+        states = _drawn_states(filtered, randoms[0], prior)
         yield some, _drawn_within(counts[some], states, noise, randoms[1])
 
 
@@ -208,10 +209,6 @@ def _filtered(counts: Array, noise: _Noise, prior: Prior) -> Array:
     return filtered
 
 
-LEAST_LIKELY = 1e-250  # beside the likeliest state
-FARTHEST = 30.0  # below 0, as a multiple of the scale of the noise
-
-
 def _likelihoods(counts: Array, noise: _Noise) -> Array:
     """Return how likely noisy counts are in each state: float64 ndarray of shape (tables, states).
 
@@ -220,10 +217,11 @@ def _likelihoods(counts: Array, noise: _Noise) -> Array:
     ends = _level_ends()
     likely = np.empty((len(counts), LEVELS + 2))
     # Further out than that no state is likely: all of them would have the likelihood 0.
-    near = np.clip(counts, -FARTHEST * noise.scale, ends[-1])[:, None]
+    # Farther below 0, in multiples of the scale of the noise, no count is told apart.
+    near = np.clip(counts, -30.0 * noise.scale, ends[-1])[:, None]
     likely[:, :2] = noise.density(near / noise.scale) / noise.scale
     likely[:, 2:] = noise.between(ends[:-1] - near, ends[1:] - near) / np.diff(ends)
-    return np.asarray(np.maximum(likely / likely.max(axis=1, keepdims=True), LEAST_LIKELY))
+    return np.asarray(np.maximum(likely / likely.max(axis=1, keepdims=True), 1e-250))
 
 
 def _drawn_states(filtered: Array, randoms: Array, prior: Prior) -> Array:

@@ -33,8 +33,6 @@ from sfumato.questions.histogram.table_noise import TableNoise
 # Two ends among the edges of an Interval axis, or arrays of them; or one or more labels.
 Wanted: TypeAlias = "tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | str | int | bool"
 
-_CLOSE = 1e-9  # of the width of an axis: so near an edge, a number is that edge
-
 
 # Sums of cells: what the counts add up to, and between which whole numbers the truth lies.
 Sums: TypeAlias = tuple[Array, Array, Array]
@@ -204,12 +202,10 @@ def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> A
     given = np.asarray(end, dtype=object)
     numbers = [bins.scale.coordinate(value, bins.name) for value in given.ravel()]
     coordinates = np.array(numbers, dtype=float)
-    at = (
-        np.abs(coordinates[:, None] - edges).argmin(axis=1)
-        if len(coordinates)
-        else np.zeros(0, np.int64)
-    )
-    off = np.abs(coordinates - edges[at]) > _CLOSE * (edges[-1] - edges[0])
+    distances = np.abs(coordinates[:, None] - edges)
+    at = distances.argmin(axis=1)
+    # So near an edge, as a share of the width of the axis, a number is that edge.
+    off = np.abs(coordinates - edges[at]) > 1e-9 * (edges[-1] - edges[0])
     if off.any():
         near = bins.scale.text(edges[at[off]][:1])[0]
         raise UsageError(
@@ -221,9 +217,6 @@ def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> A
 
 
 # --- a workload of ranges -------------------------------------------------------------------------
-
-# Of how many ranges of one length the least accurate one is sought.
-MOST_STARTS = 512
 
 WITHOUT = "Leave workload out, or ask for a histogram of known bins of one Interval axis"
 
@@ -299,7 +292,7 @@ class RangesPreview(Preview, frozen=True):
                 f"Give a number up to {cells:,}",
             )
         # The least accurate one is that of the largest variance.
-        starts = np.unique(np.linspace(0, cells - bins, MOST_STARTS).astype(np.int64))
+        starts = np.unique(np.linspace(0, cells - bins, 512).astype(np.int64))
         inside = np.arange(cells) - starts[:, None]
         weights = ((inside >= 0) & (inside < bins)).astype(float)
         variances = sum_variances(self.strategy, self.strategy.influence(weights))

@@ -68,11 +68,9 @@ from sfumato.privacy import (
 from sfumato.random.bits import Bits
 
 MOST_BINS = 2**12
-MOST_LEVELS = 12  # of cuts, for the largest number of bins
 # Shares of the cost: of the number of rows, the cuts, the counts.
 WEIGHTS = [Fraction(1, 20), Fraction(9, 20), Fraction(1, 2)]
 ALPHA = 0.05
-NORMAL_QUANTILE = 1.96  # two-sided, at ALPHA
 
 PROOF = Proof(
     sensitivity="of the number of rows and of the bins' counts, L1 = rows_per_person (twice that "
@@ -128,7 +126,8 @@ class RecordBins(msgspec.Struct, frozen=True):
         weights = WEIGHTS if self.stated is None else [Fraction(0), *WEIGHTS[1:]]
         rows, cuts, counts = split(units_of(self.cost), weights)
         # Every level needs a unit, and so does a number of rows that was not stated.
-        if cuts < MOST_LEVELS or (self.stated is None and not rows):
+        # Every level of cuts needs a unit; the largest number of bins has twelve levels.
+        if cuts < 12 or (self.stated is None and not rows):
             raise UsageError(
                 f"bins by records at {self.cost}",
                 "the levels of cuts would have no share of it",
@@ -265,7 +264,8 @@ class RecordBins(msgspec.Struct, frozen=True):
                     next_level[part] = max(own_most, other_most), max(own_variance, other_variance)
             errors = next_level
         most, variance = errors[1]
-        return math.ceil(most), math.ceil(NORMAL_QUANTILE * math.sqrt(variance))
+        # The two-sided quantile of a normal law at ALPHA is 1.96.
+        return math.ceil(most), math.ceil(1.96 * math.sqrt(variance))
 
     def preview(self, title: str, guess: int | None) -> CountsPreview:
         """What these bins would cost, and how accurate and how even their counts would be.

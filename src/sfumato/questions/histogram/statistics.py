@@ -36,13 +36,8 @@ from sfumato.questions.histogram.table_noise import REST, Pencil, TableNoise
 
 GRID = 513  # points at which an interval is looked for
 REFINEMENTS = 4  # of each end, by a factor of 64 each
-SMOOTH = 1.002  # by how much more than a half-width a count may be off where ends are refined
-HALVINGS = 8  # of the distance between two points of the grid
 MEANS = 3  # at which the interval of a variance is looked for
 MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
-SEARCHES = 12  # for an end by the exact law, at most; three or four are usual
-PAST = 1.002  # times the distance that was expected of an end, lies the next guess
-NEAR_ENOUGH = 1.004  # times the distance of a theta that fits, ends are looked for no more
 _ROUNDING = 1e-14  # of a sum of products in doubles, relative
 Ends: TypeAlias = tuple[float, float]
 
@@ -161,9 +156,8 @@ def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     be true.
     """
     below = np.concatenate([[0], np.cumsum(bins.counts)])
-    half_widths = np.broadcast_to(
-        bins.noise.balance_half_widths(bins.axis, len(bins.counts), alpha), len(below)
-    )
+    half_widths = bins.noise.balance_half_widths(bins.axis, len(bins.counts), alpha)
+    half_widths = np.broadcast_to(half_widths, len(below))
     total = below[-1]
     at_most_half_below = 2 * below[:-1] - total <= half_widths[:-1]
     at_least_half_with_it = 2 * below[1:] - total >= -half_widths[1:]
@@ -244,9 +238,9 @@ def _nearer(
 
     def is_kept(shares: Array) -> Array:
         # A little more than a half-width: between points of a grid it is not smooth.
-        return fits | off_by_at_most(shares, SMOOTH)
+        return fits | off_by_at_most(shares, 1.002)
 
-    return roots(is_kept, outside, inside, HALVINGS)[0]
+    return roots(is_kept, outside, inside, 8)[0]
 
 
 def herfindahl(
@@ -305,7 +299,8 @@ def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
 
     likely = weighted / total if total > 0 else math.nan
     left, right = _accepted(accepts, low, high, likely)
-    of_total = bins.noise.values_half_width(bins.axis, np.ones(len(values)), REST * alpha)
+    ones = np.ones(len(values))
+    of_total = bins.noise.values_half_width(bins.axis, ones, REST * alpha)
     if total <= of_total or not left <= likely <= right:
         return left, right
 
@@ -333,10 +328,12 @@ def _nearest_end(reach: Callable[[float], float], outer: float, likely: float) -
     furthest = abs(outer - likely)
     inside = 0.0
     reached = reach(likely)
-    for _ in range(SEARCHES):
-        if furthest <= max(inside, reached) * NEAR_ENOUGH:
+    # Three or four are usual.
+    for _ in range(12):
+        if furthest <= max(inside, reached) * 1.004:
             break
-        distance = reached * PAST
+        # The next guess lies a little beyond the distance that was expected of the end.
+        distance = reached * 1.002
         if not inside < distance < furthest:
             distance = (inside + furthest) / 2
         reached = reach(likely + sign * distance)

@@ -74,15 +74,6 @@ from sfumato.random.bits import Bits
 # The most bins along the axis: estimates take the cube of it in time.
 MOST_CELLS = 2**12
 
-# Below it, independent counts have less error than any tree under pure epsilon.
-FEWEST_IN_TREE = 48
-
-# From so many bins on, a tree has three levels.
-FEWEST_IN_THREE = 600
-
-# Up to so many bins of one person are taken together; more count as if they were one bin.
-MOST_TOGETHER = 2**14
-
 PRECISION = 16
 # Binary places in which the coefficients are computed, before they are rounded to p.
 _FINE = 64
@@ -304,9 +295,10 @@ def tree_levels(cells: int) -> list[tuple[int, Fraction]]:
     Among trees of two and three levels, these have the least mean squared error over all ranges,
     to within 1%.
     """
-    if cells < FEWEST_IN_TREE:
+    # Below it, independent counts have less error than any tree under pure epsilon.
+    if cells < 48:
         return [(1, Fraction(1))]
-    if cells < FEWEST_IN_THREE:
+    if cells < 600:
         return [(1, Fraction(5, 9)), (round(1.3 * math.sqrt(cells)), Fraction(4, 9))]
     block = round(1.2 * cells ** (1 / 3))
     larger = block * round(cells ** (1 / 3))
@@ -346,7 +338,8 @@ def squared_length(cells: int, unit: Unit, precision: int) -> int:
     # All rows in one bin, or as many as a bin may hold in neighbouring ones.
     alone = rows**2 * sum(coefficient * coefficient for coefficient in column)
     most = alone
-    if q < rows and bins <= MOST_TOGETHER:
+    # More bins count as if they were one.
+    if q < rows and bins <= 2**14:
         most = min(alone, q**2 * _of_neighbours(column, bins))
     return most * squared_factor(unit.neighbours)
 
@@ -500,7 +493,8 @@ class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=F
         others = [at for at in range(len(shape)) if at != self.axis]
         table = self.noisy.reshape(*[shape[at] for at in others], -1)
         kept = [others.index(at) for at in order if at != self.axis]
-        noisy = np.ascontiguousarray(table.transpose([*kept, len(others)])).ravel()
+        ordered = table.transpose([*kept, len(others)])
+        noisy = np.ascontiguousarray(ordered).ravel()
         return RangeAnswers(self.strategy, list(order).index(self.axis), noisy)
 
 
@@ -568,7 +562,8 @@ def range_half_widths(
         Of how many groups the ranges are added up.
     """
     bins = np.arange(strategy.cells)
-    inside = (bins >= starts[:, None]) & (bins < stops[:, None])
+    from_start = bins >= starts[:, None]
+    inside = from_start & (bins < stops[:, None])
     return sum_half_widths(strategy, strategy.influence(inside.astype(float)), alpha, times)
 
 

@@ -209,7 +209,8 @@ class RangeNoise(msgspec.Struct, frozen=True):
             total = self._total()
             totals = np.ones((len(values), 1)) * total
             return self._pencil(values[:, None] * total, totals, ends, alpha, times)
-        first, second = np.split(self._influence(np.stack([values, np.ones(len(values))])), 2)
+        weights = np.stack([values, np.ones(len(values))])
+        first, second = np.split(self._influence(weights), 2)
         return self._pencil(first, second, ends, alpha, times)
 
     def values_half_width(self, axis: int, weights: Array, alpha: float) -> float:

@@ -193,8 +193,6 @@ def cells_of(axes: str | Sequence[str], bins: Bins, width: Width, domain: Domain
 ENDS_PER_DECADE = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # tenths
 # The largest number of rows of a person that can be declared.
 LARGEST = 10**9
-# The last end where no largest number of rows is declared: the last bin is then above it.
-WITHOUT_MOST_ROWS = 10**4
 AXIS = "rows"
 
 
@@ -210,7 +208,8 @@ def upper_ends(most_rows: int | None) -> tuple[int, ...]:
     >>> len(upper_ends(1000))
     28
     """
-    last = WITHOUT_MOST_ROWS if most_rows is None else most_rows
+    # Where no largest number is declared, the last bin is above this end.
+    last = 10**4 if most_rows is None else most_rows
     ends = {last, LARGEST if most_rows is None else last}
     decade = 1
     while decade <= last:
@@ -250,8 +249,6 @@ def bin_names(most_rows: int | None, *, exact: bool = False) -> list[str]:
 
 # --- shares of the rows ---------------------------------------------------------------------------
 
-N_SHARES = 256
-LEAST_LOSS = 1e-4
 AT_ONCE = 12  # cells that are tested together, from each end inwards
 
 
@@ -328,8 +325,8 @@ def _grid(limit: int, most_rows: int) -> Array:
     least = min(limit / most_rows, 1.0)
     if least >= 1:
         return np.ones(1)
-    largest = 1 - min(LEAST_LOSS, (1 - least) / 2)
-    odds = np.geomspace(largest / (1 - largest), least / (1 - least), N_SHARES)
+    largest = 1 - min(1e-4, (1 - least) / 2)
+    odds = np.geomspace(largest / (1 - largest), least / (1 - least), 256)
     shares = odds / (1 + odds)
     shares[-1] = least  # exactly: rounding may not put it above the true share
     return np.concatenate([[1.0], shares])
@@ -343,10 +340,11 @@ def _extreme_weights(
     It increases in x up to the limit and decreases from there. So it is largest at the limit, or at
     the end of the bin nearest to it, and smallest at one of the two ends.
     """
+    column = shares[:, None]
     nearest = np.clip(limit, lowest, highest)
-    largest = np.minimum(nearest, limit) - shares[:, None] * nearest
-    at_lowest = np.minimum(lowest, limit) - shares[:, None] * lowest
-    at_highest = np.minimum(highest, limit) - shares[:, None] * highest
+    largest = np.minimum(nearest, limit) - column * nearest
+    at_lowest = np.minimum(lowest, limit) - column * lowest
+    at_highest = np.minimum(highest, limit) - column * highest
     return largest, np.minimum(at_lowest, at_highest)
 
 
@@ -388,7 +386,8 @@ class Distribution:
 
     def kept(self, limit: int) -> float:
         """The share of rows that a limit keeps: the median of the draws."""
-        return 1 - float(np.interp(limit, self.limits, np.median(self.shares_lost, axis=0)))
+        medians = np.median(self.shares_lost, axis=0)
+        return 1 - float(np.interp(limit, self.limits, medians))
 
 
 def estimated(counts: Array, lowest: Array, highest: Array, law: Law) -> Distribution:

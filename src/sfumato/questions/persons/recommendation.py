@@ -30,8 +30,6 @@ from sfumato.questions.persons.release import PersonsRelease, range_in_words
 
 # --- candidates -----------------------------------------------------------------------------------
 
-MANY = 100  # rows a person: the noise is then so wide that its being whole numbers does not matter
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -77,7 +75,8 @@ class Candidates:
 
     def noise(self, limits: Array, cost: CentralMeasure) -> Array:
         """The mean size of the noise on each number that each limit needs: float64 ndarray."""
-        many = msgspec.structs.replace(self.unit(1), rows_per_person=MANY, limits=msgspec.UNSET)
+        # With so many rows, the noise is so wide that its being whole numbers does not matter.
+        many = msgspec.structs.replace(self.unit(1), rows_per_person=100, limits=msgspec.UNSET)
         law = count_law(cost, many)
         if isinstance(law, DiscreteLaplace):
             mean_size = float(law.scale)
@@ -139,7 +138,6 @@ def _sensitivity(unit: Unit, law: Law) -> float:
 
 # --- the recommendation ---------------------------------------------------------------------------
 
-AS_GOOD = 1.02  # times the least of what is compared: within it, an end of a bin is preferred
 CONFIDENCE = 0.95  # the share of the draws that an advice tells of
 
 
@@ -537,7 +535,7 @@ def _least(limits: Array, times_best: Array, ends: Array) -> int:
     best = int(np.argmin(times_best))
     at_ends = np.flatnonzero(np.isin(limits, ends))
     best_end = int(at_ends[np.argmin(times_best[at_ends])])
-    return best_end if times_best[best_end] <= AS_GOOD * times_best[best] else best
+    return best_end if times_best[best_end] <= 1.02 * times_best[best] else best
 
 
 def _cells(number: int) -> str:

@@ -147,9 +147,6 @@ def _half_width(draws: Draws, alpha: float, of_many: bool) -> float:
 
 # --- preview --------------------------------------------------------------------------------------
 
-# Tables whose accuracy is listed one by one.
-MOST_LISTED = 8
-
 
 class TablesPreview(Preview, frozen=True):
     """The preview of a family of tables.
@@ -217,7 +214,8 @@ class TablesPreview(Preview, frozen=True):
             lines.append(f"has the public totals of {listed} exactly, and spends nothing on them")
         half_widths = self.accuracies()
         of = f"of {self.unit.counted}"
-        if len(self.tables) > MOST_LISTED:
+        # More tables are not listed one by one.
+        if len(self.tables) > 8:
             ends = f"+-{half_width_text(min(half_widths))} to +-{half_width_text(max(half_widths))}"
             lines.append(f"{of}, each count is within {ends} of the truth with 95% confidence")
         else:

@@ -33,11 +33,6 @@ from sfumato.questions.tables.residuals import Family, Measured, closure_of
 from sfumato.questions.tables.trees import UnevenFamily
 from sfumato.random.bits import Bits
 
-LEAST_VARIANCE = 1e-100
-
-# How much the variance of a margin counts that was not asked for, beside 1 of each table.
-OF_MARGINS = 0.02
-
 
 class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What was measured of a family, and the noise on it.
@@ -145,9 +140,7 @@ def family_of(
     """The family of what was measured, with the variances of its noise, and then what is known."""
     # Noise that is all but never there has a variance that doubles cannot hold.
     noisy = (
-        Measured(
-            measurement.margin, max(measurement.law.variance, LEAST_VARIANCE), measurement.whole
-        )
+        Measured(measurement.margin, max(measurement.law.variance, 1e-100), measurement.whole)
         for measurement in measured
     )
     exact = (Measured(margin, 0.0) for margin in known)
@@ -185,10 +178,10 @@ def design_for(
     others: list[Margin] = []
     aim = aim.of(places, len(tables))
     if len(chosen) > 1 and aim == Aim():
-        # Readers look at margins, too, so these count a little if nothing else was said: a total
+        # Readers look at margins, too, so these count a fiftieth if nothing else was said: a total
         # that is far better known costs the tables next to nothing.
         others = [margin for margin in unknown(closure_of(chosen), known) if margin not in chosen]
-        aim = Aim((1.0,) * len(chosen) + (OF_MARGINS,) * len(others))
+        aim = Aim((1.0,) * len(chosen) + (0.02,) * len(others))
     request = _Asked(axes, (*chosen, *others), aim, unit, known)
     return replace(_best(request, cost), tables=tables)
 

@@ -179,12 +179,6 @@ def rounded_up(value: float) -> Fraction:
 
 # --- noise ----------------------------------------------------------------------------------------
 
-# Shares of rho that are left for slack.
-SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
-
-# Of levels at which two cells part, times residuals.
-MOST_COMBINATIONS = 2**22
-
 # By how much a sum of doubles may be too small: far more than it is.
 ROUNDING = 1e-9
 
@@ -252,7 +246,7 @@ def gaussian_design(
     shares = shares_of_variance(axes, tables, residuals)
     problem = _Problem(axes, residuals, shares, aim, float(rho), rows, neighbours, norm)
     # Public numbers say which share is best, so trying several costs nothing.
-    designs = [problem.solved(share) for share in SLACK_SHARES]
+    designs = [problem.solved(share) for share in (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)]
     parameters = [[float(noise.sigma_squared) for noise in design] for design in designs]
     errors = [aim.error(shares @ np.array(of_design)) for of_design in parameters]
     return designs[int(np.argmin(errors))]
@@ -411,7 +405,8 @@ def inner_products(
     float64 ndarray of shape (cases, residuals); None if there are too many cases
     """
     cases = math.prod(axis.depth + 1 for axis in axes)
-    if cases * len(residuals) > MOST_COMBINATIONS:
+    # So many combinations of levels at which two cells part, times residuals, are tried.
+    if cases * len(residuals) > 2**22:
         return None
     inner = np.ones((cases, len(residuals)))
     parted = np.array(list(product(*(range(1, axis.depth + 2) for axis in axes))))

@@ -79,18 +79,6 @@ from sfumato.questions.tables.residuals import closure_of
 # Shares are multiples of this part of the whole.
 PARTS = 10_000
 
-# Margins with smaller shares are not measured.
-LEAST_SHARE = 0.004
-
-# With more margins than this, only tables that are no margins of others are measured.
-MOST_CANDIDATES = 256
-
-# Most steps of a search.
-STEPS = 200
-
-# How often weights are corrected where accuracies are asked for.
-SEARCHES = 40
-
 
 @lru_cache(maxsize=64)
 def laplace_shares(
@@ -121,14 +109,16 @@ def laplace_shares(
     # What is no margin of another table keeps a share, so that everything can be estimated.
     largest = maximal(tables)
     candidates = unknown(closure_of(tables), known)
-    if len(candidates) > MOST_CANDIDATES:
+    # With more margins, only tables that are no margins of others are measured.
+    if len(candidates) > 256:
         candidates = largest
     problem = _Problem(axes, tables, candidates, aim, known)
     shares = problem.solved(np.ones(len(candidates)))
+    # Margins with smaller shares are not measured.
     kept = [
         margin
         for margin, share in zip(candidates, shares.tolist(), strict=True)
-        if share >= LEAST_SHARE or margin in largest
+        if share >= 0.004 or margin in largest
     ]
     # The shares of what is left out go to the others, by a search of their own.
     shares = _Problem(axes, tables, kept, aim, known).solved(np.ones(len(kept)))
@@ -179,7 +169,7 @@ class _Problem:
             latest[:] = [min(ends, key=lambda shares: self._error(weights, shares))]
             return latest[0]
 
-        return self._aim.solved(best, len(self._tables), self._variances, rounds=SEARCHES)
+        return self._aim.solved(best, len(self._tables), self._variances, rounds=40)
 
     def _variances(self, shares: Array) -> Array:
         return np.asarray(self._residuals @ (1 / (self._precisions @ shares**2)))
@@ -201,7 +191,7 @@ class _Problem:
             return math.log(value), inner / value
 
         descent = minimize(
-            error, np.log(start), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
+            error, np.log(start), jac=True, method="L-BFGS-B", options={"maxiter": 200}
         )
         return _normalised(descent.x)
 

@@ -444,10 +444,6 @@ class TreeLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-# How many cells a table may have that margins are summed from.
-_CELLS_IN_CACHE = 2**16
-
-
 @dataclass(frozen=True)
 class Chains:
     """All axes of a family, and which of them are levels of one tree.
@@ -554,7 +550,7 @@ class Chains:
             On the lattice ``finest``.
         margins : sequence of tuple of int
         """
-        shared = self.nesting.covering(margins, _CELLS_IN_CACHE)
+        shared = self.nesting.covering(margins, 2**16)
         counts = {table: self._counted(cube, table) for table in shared}
         # Large tables first: small ones are then summed from them.
         for margin in sorted(set(margins), key=sum, reverse=True):

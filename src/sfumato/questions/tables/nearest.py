@@ -34,9 +34,7 @@ from sfumato.questions.tables.levels import Margin, Nesting
 # How far the second margin may be from what is given, in rows.
 TOLERANCE = 1e-4
 MOST_STEPS = 60
-MOST_HALVINGS = 8
 LEAST_DAMPING = 1e-9
-MOST_INNER_STEPS = 100
 
 
 def on_simplices(values: Array, rows: Array, sums: Array) -> Array:
@@ -181,7 +179,7 @@ class Transport:
         if not slope > 0:
             return None
         length = 1.0
-        for _ in range(MOST_HALVINGS):
+        for _ in range(8):
             lower = self._at(state.v + length * direction)
             # Armijo's rule, as far as doubles tell heights apart; else by the error itself.
             if lower.height < state.height - 1e-4 * length * slope or lower.error < state.error / 2:
@@ -211,15 +209,12 @@ class Transport:
 
         operator = LinearOperator((shape[1], shape[1]), matvec=times, dtype=np.float64)
         scale = LinearOperator(operator.shape, matvec=lambda v: v / diagonal, dtype=np.float64)
-        direction, _ = cg(operator, state.missing, rtol=1e-6, maxiter=MOST_INNER_STEPS, M=scale)
+        direction, _ = cg(operator, state.missing, rtol=1e-6, maxiter=100, M=scale)
         return np.asarray(direction)
 
 
 # --- margins met as nearly as can be --------------------------------------------------------------
 
-MOST_ROUNDS = 200
-# How many cells are changed at most, over all rounds.
-MOST_WORK = 2**28
 # How far margins may be off at the end, in rows.
 CLOSE = 0.01
 
@@ -269,7 +264,8 @@ def fitted(
     known = _margins(table, margins, nesting)
     fit, error = _moved(known, values, table, nesting)
     correction = np.zeros_like(fit)
-    for _ in range(min(MOST_ROUNDS, MOST_WORK // fit.size)):
+    # At most so many cells are changed, over all rounds.
+    for _ in range(min(200, 2**28 // fit.size)):
         wanted = fit + correction
         fit = np.maximum(wanted, 0)
         correction = wanted - fit

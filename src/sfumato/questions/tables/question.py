@@ -164,7 +164,7 @@ class Tables(
         settle(self, weights=weights, accuracy=accuracy, totals=plain_totals(self.totals) or None)
 
     @property
-    def named_tables(self) -> tuple[Named, ...]:
+    def named_tables(self) -> tuple[tuple[str, ...], ...]:
         """The axes of each table."""
         return checked_tables(self.tables)
 

@@ -22,7 +22,6 @@ from sfumato.privacy import Unit
 from sfumato.questions.tables.asked import named
 from sfumato.questions.tables.levels import Chains, Margin, Nesting, common
 
-LARGEST_COUNT = 2**53
 ALL_ROWS = "all rows"
 
 # Counts of cells: one number, by labels, or in the order of the cells.
@@ -56,7 +55,7 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     def __post_init__(self) -> None:
         if len(set(self.axes)) < len(self.axes):
             raise UsageError(self.title, "it names an axis twice", "Name each axis once")
-        if any(not 0 <= count <= LARGEST_COUNT for count in self.counts):
+        if any(not 0 <= count <= 2**53 for count in self.counts):
             raise UsageError(self.title, "a count is below 0 or above 2^53", "Give numbers of rows")
         if self.labels and len(self.labels) != len(self.counts):
             raise UsageError(self.title, "it does not have one count for each cell", WRITE)
