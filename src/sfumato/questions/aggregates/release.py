@@ -580,6 +580,6 @@ class VarianceRelease(
         values=lambda sums: sums.variances,
         interval=ValueSums.variance_interval,
         taken=ValueSums.taken_from_means,  # no clip was chosen: nothing is known
-        is_informative=lambda sums, low, high: (low > 0) | (high < sums.largest_variance),
+        is_informative=lambda sums, low, high: (low > 0) | (high < sums.scale.width**2 / 4),
         is_of_rows=ValueSums.has_rows,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Self, TypeAlias
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -34,8 +34,6 @@ from sfumato.questions.aggregates.values import Basis, Values
 
 # --- sums -----------------------------------------------------------------------------------------
 
-# From shares of the value's range, or of its square, to the value's own scale.
-Scaling: TypeAlias = Callable[[Array], Array]
 USUAL_ALPHA = 0.05  # at which a statistic counts as known or not
 
 
@@ -200,11 +198,6 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         low, high = self._variance_bounds(alpha)
         return self._variance(low), self._variance(high)
 
-    @property
-    def largest_variance(self) -> float:
-        """The largest variance that is possible between the bounds."""
-        return self.scale.width**2 / 4
-
     # --- clips that were chosen from the noisy sums -----------------------------------------------
 
     @property
@@ -346,7 +339,9 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return share * self.scale.width**2
 
 
-def _known_estimates(shares: Array, bounds: Bounds, most: Array | float, scaled: Scaling) -> Array:
+def _known_estimates(
+    shares: Array, bounds: Bounds, most: Array | float, scaled: Callable[[Array], Array]
+) -> Array:
     """Bring estimates within their bounds, and to the value's scale; NaN where not known.
 
     An estimate is not known if its bounds are 0 and ``most``, which is all that is possible.

@@ -226,6 +226,7 @@ class _Request:
                 "alpha", "it is too close to 0 or 1 to compute with", "Choose alpha such as 0.05"
             )
         self.alpha = sidak(stated_alpha, bins) if simultaneous else stated_alpha
+        self.log_alpha = math.log(self.alpha)
         self.delta = self._checked_delta(delta, n)
 
     def _checked_delta(self, delta: Exactly, n: int | None) -> Fraction:
@@ -255,7 +256,7 @@ class _Request:
         """The accuracy at this epsilon."""
         match self.mechanism:
             case "laplace":
-                return float(self.unit.counts_l1 / epsilon) * -math.log(self.alpha)
+                return float(self.unit.counts_l1 / epsilon) * -self.log_alpha
             case "stability" if self.unit.rows_per_person == 1:
                 return STABILITY_SENSITIVITY * self._stability_log / float(epsilon) + 1
             case "geometric":
@@ -266,7 +267,7 @@ class _Request:
         """The least epsilon with at most this accuracy."""
         match self.mechanism:
             case "laplace":
-                return self.unit.counts_l1 * -math.log(self.alpha) / float(accuracy)
+                return self.unit.counts_l1 * -self.log_alpha / float(accuracy)
             case "stability":
                 if accuracy <= 1:
                     raise UsageError(
@@ -276,7 +277,7 @@ class _Request:
                     )
                 if self.unit.rows_per_person == 1:
                     return STABILITY_SENSITIVITY * self._stability_log / float(accuracy - 1)
-        log_odds = self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
+        log_odds = self._stability_log if self.mechanism in WITH_DELTA else -self.log_alpha
         start = self.unit.counts_l1 * log_odds / max(float(accuracy), 1.0)
 
         most = math.floor(accuracy)
@@ -285,7 +286,7 @@ class _Request:
             try:
                 if self.mechanism == "geometric":
                     law = DiscreteLaplace(self.unit.counts_l1 / Fraction(epsilon))
-                    return law.log_tail(most) <= math.log(self.alpha)
+                    return law.log_tail(most) <= self.log_alpha
                 return self._key_law(Fraction(epsilon)).miss_probability(most) <= self.alpha
             except UsageError:  # this epsilon is too small for the mechanism to have a law
                 return False
@@ -301,7 +302,7 @@ class _Request:
     def _stability_log(self) -> float:
         """The logarithm of 2 / (alpha delta), without forming the quotient, which may overflow."""
         log_delta = math.log(self.delta.numerator) - math.log(self.delta.denominator)
-        return math.log(2) - math.log(self.alpha) - log_delta
+        return math.log(2) - self.log_alpha - log_delta
 
 
 def _bracket(is_enough: Callable[[float], bool], start: float, request: str) -> tuple[float, float]:

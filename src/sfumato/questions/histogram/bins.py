@@ -232,17 +232,16 @@ def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
         beyond = edges[0] if numbers[0] < low else edges[-1]
-        wrong, lower, upper = map(_edge_text, (beyond, axis.lower, axis.upper))
+        wrong, lower, upper = (
+            edge if isinstance(edge, str) else f"{edge:.15g}"
+            for edge in (beyond, axis.lower, axis.upper)
+        )
         raise UsageError(
             f"edges for {name!r}",
             f"{wrong} lies beyond the public bounds of the axis, {lower} to {upper}",
             "Keep the edges within them, or declare wider bounds",
         )
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low, axis.column)
-
-
-def _edge_text(edge: float | str) -> str:
-    return edge if isinstance(edge, str) else f"{edge:.15g}"
 
 
 def _plain_entry(entry: object) -> AxisBins | None:

@@ -72,12 +72,6 @@ from sfumato.random.bits import Bits
 # What a histogram counts in its cells.
 CountedThings: TypeAlias = Literal["rows", "persons"]
 
-# What the noise is made for, if not for single cells.
-Workload: TypeAlias = Literal["ranges"]
-
-# What the noise is like, if it is not the one that the cost takes by itself.
-NoiseKind: TypeAlias = Literal["bounded"]
-
 
 # Which options exclude each other, and the refusals of both together.
 EXCLUSIVE = {
@@ -109,8 +103,8 @@ EXCLUSIVE = {
 }
 
 
-def check_values(question: Histogram) -> None:
-    """Refuse options that do not exist."""
+def check_options(question: Histogram) -> None:
+    """Refuse options that do not exist, or exclude each other."""
     if question.rows is not None and question.records is None:
         raise UsageError(
             f"rows = {question.rows}",
@@ -131,10 +125,6 @@ def check_values(question: Histogram) -> None:
             'Write noise="bounded"',
         )
     require_word(question.selection, "selection", RULES)
-
-
-def check_together(question: Histogram) -> None:
-    """Refuse options that exclude each other."""
     given = {
         "records": question.records is not None,
         "bins": question.bins is not None or question.width is not None,
@@ -305,8 +295,8 @@ class Histogram(
     records: int | None = None
     rows: int | None = None
     count: CountedThings = "rows"
-    workload: Workload | None = None
-    noise: NoiseKind | None = None
+    workload: Literal["ranges"] | None = None
+    noise: Literal["bounded"] | None = None
 
     limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = PROOF
@@ -327,8 +317,7 @@ class Histogram(
             records=plain_records(self.records, "records"),
             rows=plain_records(self.rows, "rows"),
         )
-        check_values(self)
-        check_together(self)
+        check_options(self)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell for ``records``, which counts on several lattices.

@@ -22,8 +22,8 @@ from sfumato.questions.histogram.strategies import (
     MOST_CELLS,
     Strategy,
     laid_along,
-    least_accurate_cell,
     range_half_widths,
+    sum_half_widths,
     sum_variances,
 )
 from sfumato.questions.histogram.table_noise import TableNoise
@@ -272,7 +272,11 @@ class RangesPreview(Preview, frozen=True):
         ``simultaneous``: all of them hold together (Bonferroni).
         """
         alpha = error_probability(confidence) / ((self.cells or 1) if simultaneous else 1)
-        return int(np.floor(least_accurate_cell(self.strategy, alpha) + 1))
+        # The least accurate bin is one of those of the largest variances.
+        coefficients = self.strategy.of_bins
+        worst = np.argsort(-sum_variances(self.strategy, coefficients), kind="stable")[:12]
+        half_widths = sum_half_widths(self.strategy, coefficients[worst], alpha)
+        return int(np.floor(float(half_widths.max()) + 1))
 
     def of_range(self, bins: int, confidence: Exactly = "0.95") -> int:
         """Half-width of the interval of a range of so many bins, of the least accurate one.

@@ -430,9 +430,6 @@ def _bins_of_matrix(cells: int, precision: int) -> Array:
 
 # --- answers and errors ---------------------------------------------------------------------------
 
-# Among how many bins of the largest variances the least accurate one is sought.
-CANDIDATES = 12
-
 
 class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
     """The noisy sums of bins that were paid for: integers with independent noise.
@@ -538,13 +535,6 @@ def cell_half_widths(strategy: Strategy, alpha: float, times: int = 1) -> Array:
 def total_half_widths(strategy: Strategy, alpha: float, times: int = 1) -> Array:
     """Return half-widths of the running totals: float64 ndarray of shape (cells,)."""
     return sum_half_widths(strategy, np.cumsum(strategy.of_bins, axis=0), alpha, times)
-
-
-def least_accurate_cell(strategy: Strategy, alpha: float) -> float:
-    """Return the largest half-width of a bin, which is one of those of the largest variances."""
-    coefficients = strategy.of_bins
-    worst = np.argsort(-sum_variances(strategy, coefficients), kind="stable")[:CANDIDATES]
-    return float(sum_half_widths(strategy, coefficients[worst], alpha).max())
 
 
 def range_half_widths(

@@ -356,24 +356,20 @@ def advice(unit: Unit, *, in_rho: bool, axes: Sequence[str] = ()) -> str:
     """
     if not unit.limits_kept:
         return ""
+    of_limit = {measured.limit: of for of, measured in MEASURED.items()}
+    measured = [of_limit[name] for name in unit.limits_kept if name in of_limit]
+    by_cell = [of for of in measured if of != "rows"]
+    question = "sf.Persons(most_rows=...)"
+    if by_cell and axes:
+        question = f'sf.Persons(most_rows=..., of="{by_cell[0]}", axes={list(axes)})'
     few, many = (
         least_cost(unit.neighbours, persons, in_rho) for persons in (FEW_PERSONS, MANY_PERSONS)
     )
     return (
-        f"to learn how much that leaves out, ask {_question(unit, axes)} first (sfumato persons): "
+        f"to learn how much that leaves out, ask {question} first (sfumato persons): "
         f"at {few} it tells within {int(100 * ENOUGH)}% how many of {FEW_PERSONS:,} "
         f"{unit.several} lose rows, at {many} of {MANY_PERSONS:,}"
     )
-
-
-def _question(unit: Unit, axes: Sequence[str]) -> str:
-    """Return the question about what the limits bound, as it is written in Python."""
-    of_limit = {measured.limit: of for of, measured in MEASURED.items()}
-    measured = [of_limit[name] for name in unit.limits_kept if name in of_limit]
-    by_cell = [of for of in measured if of != "rows"]
-    if not by_cell or not axes:
-        return "sf.Persons(most_rows=...)"
-    return f'sf.Persons(most_rows=..., of="{by_cell[0]}", axes={list(axes)})'
 
 
 @lru_cache(maxsize=16)

@@ -129,10 +129,14 @@ class PersonsRelease(
             f"There are {everyone.low:,.0f} to {everyone.high:,.0f} {self.unit.several} "
             "with 95% confidence."
         )
-        others = [
-            f"If {self._limited(limit)}, {self._left_out(limit)}"
-            for limit in self._telling_limits()
-        ]
+        # At these ends of bins about half, nine tenths and all persons keep all rows.
+        beyond = np.cumsum(self.counts[::-1])[::-1]
+        # Of the persons in bins after each end; the last bin has none after it.
+        after = np.append(beyond[1:], 0)[: len(self.limits)]
+        total = max(int(beyond[0]), 1)
+        telling = [int(np.argmax(after <= share * total)) for share in (0.5, 0.1, 0.01)]
+        limits = [int(self.limits[at]) for at in dict.fromkeys(telling)]
+        others = [f"If {self._limited(limit)}, {self._left_out(limit)}" for limit in limits]
         return (first, *others)
 
     @property
@@ -369,15 +373,6 @@ class PersonsRelease(
             f"{said}, and at least {least:.1f}% of {kept_of} are kept, each with 95% "
             f"confidence{assumed}."
         )
-
-    def _telling_limits(self) -> list[int]:
-        """Return ends of bins at which about half, nine tenths and all persons keep all rows."""
-        beyond = np.cumsum(self.counts[::-1])[::-1]
-        everyone = max(int(beyond[0]), 1)
-        # Of the persons in bins after each end; the last bin has none after it.
-        after = np.append(beyond[1:], 0)[: len(self.limits)]
-        telling = [int(np.argmax(after <= share * everyone)) for share in (0.5, 0.1, 0.01)]
-        return [int(self.limits[at]) for at in dict.fromkeys(telling)]
 
     def domain_of_source(self) -> Domain | None:
         """The public axes of the source, where they are known."""

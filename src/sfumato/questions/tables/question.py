@@ -56,9 +56,6 @@ else:
     # What a file can hold: its keys are texts.
     TotalsOrNone = Sequence[PublicTotal] | dict[str, int | Sequence[int] | dict[str, int]] | None
 
-# The axes of a table, as it was asked for.
-Named: TypeAlias = tuple[str, ...]
-
 
 class Tables(
     Question[TablesRelease],

@@ -43,7 +43,7 @@ import numpy as np
 
 from sfumato.basics import Array
 from sfumato.questions.histogram.strategies import laid_along
-from sfumato.questions.tables.levels import Levels, Margin
+from sfumato.questions.tables.levels import Levels, Margin, is_margin
 from sfumato.questions.tables.residuals import (
     Family,
     Weight,
@@ -264,13 +264,12 @@ class UnevenFamily:
 
     def _below(self, margin: Margin) -> list[Margin]:
         """Return the residuals of the other axes, at the total of the tree."""
-        others = product(*(range(level + 1) for level in self._at(margin, 0)))
-        return list(filter(self.family.nesting.has_residual, others))
+        return list(self.family.estimable(self._at(margin, 0)))
 
     def _precision(self, kept: Margin, measured: Measured) -> float:
         """That of a measurement of a residual of the other axes; 0 where it does not contain it."""
         margin = self._at(measured.margin, 0)
-        if any(below > above for below, above in zip(kept, margin, strict=True)):
+        if not is_margin(kept, margin):
             return 0.0
         if not measured.variance:
             return math.inf
