@@ -174,7 +174,7 @@ def clip_half_widths(
         Convex in the points.
     """
     coefficients = np.minimum(weights, weights[clip]) - np.asarray(points)[:, None]
-    by_union = chernoff_half_widths(law, coefficients, alpha / len(weights) - 1)
+    by_union = chernoff_half_widths(law, coefficients, alpha / (len(weights) - 1))
     slack = coupling_slack(law)
     if slack is None:
         return by_union
