@@ -203,7 +203,7 @@ def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> A
     numbers = [bins.scale.coordinate(value, bins.name) for value in given.ravel()]
     coordinates = np.array(numbers, dtype=float)
     distances = np.abs(coordinates[:, None] - edges)
-    at = distances.argmin(axis=1)
+    at = np.asarray(distances.argmin(axis=1))
     # So near an edge, as a share of the width of the axis, a number is that edge.
     off = np.abs(coordinates - edges[at]) > 1e-9 * (edges[-1] - edges[0])
     if off.any():

@@ -292,8 +292,8 @@ def _margins(table: Margin, margins: Mapping[Margin, Array], nesting: Nesting) -
     for levels, values in known.items():
         # How often it is counted: once for each one larger by 0 or 1 levels an axis, with signs.
         steps = product((0, 1), repeat=len(levels))
-        larger = [step for step in steps if tuple(map(add, levels, step)) in known]
-        sign = sum((-1) ** sum(step) for step in larger)
+        counted = [step for step in steps if tuple(map(add, levels, step)) in known]
+        sign = sum((-1) ** sum(step) for step in counted)
         if sign:
             met.append(Known(levels, values, sign / nesting.margin(ones, table, levels)))
     return met
