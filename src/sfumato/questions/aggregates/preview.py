@@ -19,7 +19,7 @@ from sfumato.questions.aggregates.intervals import (
     sum_half_width,
     variance_bounds,
 )
-from sfumato.questions.aggregates.values import Values
+from sfumato.questions.aggregates.values import Basis, Values
 from sfumato.questions.histogram.keys import describe_selection
 
 Statistic: TypeAlias = Literal["mean", "sum", "variance"]
@@ -50,6 +50,11 @@ class AggregatePreview(Preview, frozen=True):
     def law(self) -> Law:
         """The noise on each sum of the first value."""
         return self.encodings[0].law
+
+    @property
+    def basis(self) -> Basis:
+        """The functions of the first value that are summed."""
+        return self.encodings[0].basis
 
     @property
     def scale(self) -> Values:
@@ -110,7 +115,7 @@ class AggregatePreview(Preview, frozen=True):
     @property
     def chooses_clip(self) -> bool:
         """Whether a clip is chosen from the noisy sums; ``accuracy`` is then that of the bounds."""
-        return self.encodings[0].basis.name == "hats"
+        return self.basis.name == "hats"
 
     @property
     def of_persons(self) -> bool:
