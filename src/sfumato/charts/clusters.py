@@ -102,7 +102,8 @@ def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
         # A group that holds no point of the plane, or all, has no border: matplotlib would warn.
         if 0 < inside.mean() < 1:
             ax.contour(across, up, inside, levels=[0.5], colors=INK, linewidths=0.9, zorder=3)
-    ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
+    ax.set_xlim(across[0], across[-1])
+    ax.set_ylim(up[0], up[-1])
 
 
 def _note(release: KMeansRelease) -> str:

@@ -115,10 +115,10 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) ->
     down, right = axes
     room = _plot_width(ax, down)
     longest = scales.widest_tick(right) + 8
-    turned = scales.names_bins(right, len(starts[1])) and longest > room / len(starts[1])
-    scales.slots(
-        ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0
-    )
+    slots = len(starts[1])
+    turned = scales.names_bins(right, slots) and longest > room / slots
+    most = int(room // (15 if turned else longest))
+    scales.slots(ax.xaxis, right, most, starts[1], 45 if turned else 0)
     scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
     name = scales.name_of(right)
     if len(name) * scales.LETTER > room:

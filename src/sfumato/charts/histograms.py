@@ -200,7 +200,8 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     room = style.room_for(picture.note, ax)
     ax = style.axes_on(ax, 380 + room, 300 + room)
     starts = style.thin(main.size, MOST_STEPS)
-    table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
+    number = picture.table.values.shape[1]
+    table = merge(picture.table, (starts, np.arange(number)), picture.law)
     edges = _main_edges(picture, starts, ax)
     what = picture.what
     if picture.density:
@@ -208,8 +209,8 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
         width = np.diff(edges) / np.diff(starts, append=main.size)
         table = mapped(table, lambda numbers: numbers / width[:, None])
         what = f"rows per {scales.step_name(main, 30)}"
-    is_dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
-    for i in range(table.values.shape[1]):
+    is_dense = len(starts) * number > MOST_BARS * style.width_of(ax) / style.WIDE
+    for i in range(number):
         draw_series = _band if is_dense else _bars_or_points
         draw_series(ax, edges, table, i, picture)
     style.stand_on_zero(ax, edges, what)
@@ -304,7 +305,8 @@ def _band(ax: Axes, edges: Array, table: Table, i: int, picture: Picture) -> Non
     if picture.is_cut:
         at = style.cut_places(len(edges) - 1)
         high = values + (half if half_all is None else half_all)
-        style.mark_cut(ax, (edges[at] + edges[at + 1]) / 2, high[at], SERIES[i])
+        middle = (edges[at] + edges[at + 1]) / 2
+        style.mark_cut(ax, middle, high[at], SERIES[i])
 
 
 def _dodge(series: int, number: int, room: float) -> float:

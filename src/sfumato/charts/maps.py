@@ -197,7 +197,8 @@ def _slots(edges: Array) -> Array:
     even = np.linspace(edges[0], edges[-1], len(edges))
     if np.abs(edges - even).max() <= REGULAR * (even[1] - even[0]):
         return np.arange(len(edges) - 1)
-    middles = edges[0] + (np.arange(PIXELS) + 0.5) / PIXELS * (edges[-1] - edges[0])
+    shares = (np.arange(PIXELS) + 0.5) / PIXELS
+    middles = edges[0] + shares * (edges[-1] - edges[0])
     return np.asarray(np.searchsorted(edges[1:-1], middles, side="right"))
 
 
@@ -414,9 +415,8 @@ def _height(extent: Extent, aspect: float | None) -> int:
     """Return how many pixels tall a figure the map needs."""
     width = style.width_of(None)
     room = width - (70 if width < 500 else 150)
-    tall = (
-        room * aspect * (extent[3] - extent[2]) / (extent[1] - extent[0]) if aspect else room * 0.75
-    )
+    left, right, bottom, top = extent
+    tall = room * aspect * (top - bottom) / (right - left) if aspect else room * 0.75
     return int(np.clip(tall + (230 if width < 500 else 106), 240, 900))
 
 

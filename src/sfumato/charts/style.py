@@ -163,10 +163,8 @@ def shown(fig: Figure) -> tuple[bytes, dict[str, int]]:
 def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
     """Make a figure with one Axes, without pyplot; sizes are in pixels."""
     with house():
-        fig = Figure(
-            figsize=((width or _width.get()) / PIXELS, height / PIXELS),
-            layout=Margins(once=_on_page.get()),
-        )
+        size = ((width or _width.get()) / PIXELS, height / PIXELS)
+        fig = Figure(figsize=size, layout=Margins(once=_on_page.get()))
         return fig, fig.add_subplot(axes_class=Picture)
 
 
