@@ -33,11 +33,10 @@ def draw(release: CountsTable, ax: Axes | None) -> Axes:
         main = main.bins
     edges, kept = _edges(main)
     for place, colour in zip(places, SERIES, strict=False):
-        shown = (*place, kept)
         if not names:
-            _band(ax, edges, low_all[shown], high_all[shown], colour, 0.14)
-        _band(ax, edges, low[shown], high[shown], colour, 0.26)
-        ax.stairs(values[shown], edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
+            _band(ax, edges, low_all[place][kept], high_all[place][kept], colour, 0.14)
+        _band(ax, edges, low[place][kept], high[place][kept], colour, 0.26)
+        ax.stairs(values[place][kept], edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
     style.stand_on_zero(ax, edges, f"{counts_of(people.guarantee.unit)}, up to here")
     ax.set_xlabel(scales.name_of(main), parse_math=False)
     style.count_axis(ax.yaxis)
