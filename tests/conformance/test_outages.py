@@ -15,6 +15,7 @@ from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Book
 from sfumato.ledger import postgres_server as database
 from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.secrets import fresh_name
 from sfumato.ledger.store import Request, StoreError
 from support.servers import Server
 from support.storms import begin, judge, published, work
@@ -142,7 +143,8 @@ def test_the_name_of_a_question_is_as_durable_as_its_charge(
             book.reserve("trips", "k", "asked", (3, 0), "", lease=0)
         else:
             request = Request("trips", "k", "asked", (3, 0), "", 900.0)
-            secrets.using(None)(partial(secrets.name, request, lambda _key: False))
+            fresh = fresh_name("k")
+            secrets.using(None)(partial(secrets.name, request, fresh, lambda _key: False))
         server.stop(signal.SIGKILL)
         server.start()
         if after_the_charge:
