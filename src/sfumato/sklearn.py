@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -76,7 +75,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         n_clusters: int = 5,
         *,
         epsilon: Exactly | None = None,
-        bounds: Sequence[ArrayLike] | Array | None = None,
+        bounds: Sequence[np.typing.ArrayLike] | Array | None = None,
         method: Method = "auto",
         neighbours: Neighbours = "add-remove",
         rows_per_person: int = 1,
@@ -90,7 +89,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         self.rows_per_person = rows_per_person
         self.budget = budget
 
-    def fit(self, X: ArrayLike, y: object = None) -> KMeans:  # noqa: N803
+    def fit(self, X: np.typing.ArrayLike, y: object = None) -> KMeans:  # noqa: N803
         """Charge the budget, count the rows once, find the centres.
 
         Parameters
@@ -124,7 +123,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
             self.n_features_in_ = release.centers.shape[1]
         return self
 
-    def _source(self, rows: ArrayLike) -> Source:
+    def _source(self, rows: np.typing.ArrayLike) -> Source:
         """The rows on a domain of public bounds."""
         array = _table(rows)
         lower, upper = _column_bounds(self.bounds, array.shape[1])
@@ -153,19 +152,19 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         self._ledger = opened.ledger
         return opened
 
-    def predict(self, X: ArrayLike) -> Array:  # noqa: N803
+    def predict(self, X: np.typing.ArrayLike) -> Array:  # noqa: N803
         """The nearest centre of each point: int64 ndarray (n,), -1 where a value is missing."""
         check_is_fitted(self, "release_")
         return self.release_.predict(_table(X))
 
-    def transform(self, X: ArrayLike) -> Array:  # noqa: N803
+    def transform(self, X: np.typing.ArrayLike) -> Array:  # noqa: N803
         """Distances to the centres, axes scaled to -1 .. 1: float64 ndarray (n, n_clusters)."""
         check_is_fitted(self, "release_")
         points = self.release_.space.scale(_table(X))
         centres = self.release_.scaled_centers
         return np.asarray(np.sqrt(((points[:, None, :] - centres) ** 2).sum(axis=2)))
 
-    def fit_predict(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
+    def fit_predict(self, X: np.typing.ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: the answer would be exact labels of the private rows."""
         raise UsageError(
             "fit_predict",
@@ -173,7 +172,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
             "Call fit, then predict points of your own",
         )
 
-    def fit_transform(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
+    def fit_transform(self, X: np.typing.ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: the answer would be exact distances of the private rows."""
         raise UsageError(
             "fit_transform",
@@ -187,7 +186,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         return state | ({"_closed": True} if hasattr(self, "_ledger") else {})
 
 
-def _table(rows: ArrayLike) -> Array:
+def _table(rows: np.typing.ArrayLike) -> Array:
     array = as_floats(rows)
     if array.ndim != 2 or not array.shape[1]:
         raise UsageError(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics.lazily import Deferred
 from sfumato.basics.numbers import Array
@@ -58,7 +57,7 @@ def ndarray_of(array: pa.Array | pa.ChunkedArray, missing: float | bool | None =
     buffer = array.buffers()[1]
     if buffer is None or stop == start:
         values = np.zeros(len(array), _dtype_of(array.type))
-    elif pt.is_boolean(array.type):
+    elif pa.types.is_boolean(array.type):
         first = start // 8
         packed = np.frombuffer(buffer, np.uint8)[first : -(-stop // 8)]
         bits = np.unpackbits(packed, bitorder="little").view(np.bool_)
@@ -68,7 +67,7 @@ def ndarray_of(array: pa.Array | pa.ChunkedArray, missing: float | bool | None =
     if not array.null_count:
         return values
     if missing is None:
-        assert pt.is_floating(array.type)
+        assert pa.types.is_floating(array.type)
         missing = np.nan
     return np.where(is_valid(array), values, values.dtype.type(missing))
 
@@ -180,9 +179,9 @@ def is_true(booleans: pa.Array) -> pa.Array:
 
 
 def _dtype_of(type_: pa.DataType) -> str:
-    if pt.is_boolean(type_):
+    if pa.types.is_boolean(type_):
         return "?"
-    kind = "f" if pt.is_floating(type_) else "i" if pt.is_signed_integer(type_) else "u"
+    kind = "f" if pa.types.is_floating(type_) else "i" if pa.types.is_signed_integer(type_) else "u"
     return f"{kind}{type_.bit_width // 8}"
 
 

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.errors import UsageError, shown
 
@@ -404,11 +403,11 @@ def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:
 
 # --- how large an answer may be -------------------------------------------------------------------
 
+# Of one answer: at 120 bytes each, 2 GB of memory; as JSON at most 350 MB.
 MOST_NUMBERS = 2**24
-"""Of one answer: at 120 bytes each, 2 GB of memory; as JSON at most 350 MB."""
 
+# Of one partition: at 620 bytes each 2.6 GB.
 MOST_PARTITION_CELLS = 2**22
-"""Of one partition: at 620 bytes each 2.6 GB."""
 
 # Of all answers of a plan: they are stored as one value, and SQLite's longest has 10^9 bytes.
 MOST_STORED = 10**9 // 21
@@ -458,15 +457,14 @@ def require_plan(request: str, numbers: int, counted: int) -> None:
 
 # --- arrays ---------------------------------------------------------------------------------------
 
+# An ndarray of any shape and dtype: the same type as the bare ``np.ndarray``.
+#
+# A checker that refuses an explicit ``Any`` refuses the bare name wherever it stands, and this one
+# here only.
 Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Any]]
-"""An ndarray of any shape and dtype: the same type as the bare ``np.ndarray``.
-
-A checker that refuses an explicit ``Any`` refuses the bare name wherever it stands, and this one
-here only.
-"""
 
 
-def as_floats(values: object) -> NDArray[np.float64]:
+def as_floats(values: object) -> np.typing.NDArray[np.float64]:
     """Read doubles as numpy does; anything else gives an empty array.
 
     Callers refuse an empty array when they check its shape, without a word of what was given.

@@ -68,6 +68,7 @@ else:
 
 T = TypeVar("T")
 
+# What decoding a false file raises.
 UNREADABLE = (
     msgspec.MsgspecError,
     ValueError,
@@ -76,7 +77,6 @@ UNREADABLE = (
     LookupError,
     RecursionError,
 )
-"""What decoding a false file raises."""
 
 
 def to_bytes(value: object) -> bytes:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     import jinja2
 
+# What stands in a column: counts and sums, values of an axis, or labels.
 Kind: TypeAlias = Literal["amount", "value", "label"]
-"""What stands in a column: counts and sums, values of an axis, or labels."""
 
 LONGEST_CELL = 80
 MOST_LISTED = 12
@@ -286,6 +286,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a single letter is a driv
 _CREDENTIALS = re.compile(r":[^/\\]*@|pass(word|wd)?\s*=|pwd\s*=", re.I)
 _HARMLESS = re.compile(r"[\w.,:%/ \[\]{}=*+~-]*")
 
+# Kinds of addresses that no file is named by, also where no two slashes follow.
 KINDS = frozenset(
     {
         *("bigquery", "clickhouse", "cockroachdb", "databricks", "db2", "duckdb", "file", "hive"),
@@ -294,7 +295,6 @@ KINDS = frozenset(
         *("sqlserver", "trino"),
     }
 )
-"""Kinds of addresses that no file is named by, also where no two slashes follow."""
 
 
 def kind_of(text: str) -> str | None:

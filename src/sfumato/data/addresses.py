@@ -24,8 +24,9 @@ Kind: TypeAlias = Literal["postgresql", "duckdb"]
 
 _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)
 _DUCKDB = re.compile(r"duckdb:", re.I)
+
+# The parameters of an address that are shown: none of them can hold a secret.
 HARMLESS = ("host", "port", "sslmode", "connect_timeout", "target_session_attrs")
-"""The parameters of an address that are shown: none of them can hold a secret."""
 # The parameters that a plan holds: they say where the table is, and who reads it.
 _IN_PLANS = frozenset(
     {

@@ -26,7 +26,6 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import Array, array_of, is_valid, ndarray_of, pc
 from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
@@ -118,7 +117,7 @@ def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
     """
     array = decoded(column)
     n_rows = len(array)
-    if pt.is_null(array.type):
+    if pa.types.is_null(array.type):
         return np.zeros(n_rows, np.int64), np.zeros(n_rows, bool)
     is_known = is_valid(array)
     times = whole_times(array, "microsecond")
@@ -127,7 +126,7 @@ def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
         return times, is_known
     if is_moments(array.type):
         is_instant = is_known & zoned_moments(array)
-    elif pt.is_timestamp(array.type) and array.type.tz is not None:
+    elif pa.types.is_timestamp(array.type) and array.type.tz is not None:
         is_instant = is_known
     else:
         return times, is_known
@@ -248,7 +247,7 @@ class RowLocator:
         if (
             isinstance(axis, GridAxis)
             and axis.holds_whole_numbers
-            and pt.is_signed_integer(column.type)
+            and pa.types.is_signed_integer(column.type)
             and not column.null_count
         ):
             return axis.locate_whole(ndarray_of(column).astype(np.int64, copy=False))

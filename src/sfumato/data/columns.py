@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import Array, is_valid, ndarray_of, pc
 from sfumato.data.dates import times_of
@@ -45,17 +44,17 @@ def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
         What the axis counts.
     """
     array = decoded(array)
-    if pt.is_null(array.type):
+    if pa.types.is_null(array.type):
         return np.full(len(array), np.nan)
     if time is not None:
         values = whole_times(array, time).astype(np.float64)
         if array.null_count:
             values[~is_valid(array)] = np.nan
         return values
-    if pt.is_decimal(array.type):
+    if pa.types.is_decimal(array.type):
         # Arrow's own cast to doubles rounds twice: 0.7 would become 0.7000000000000001.
         array = array.cast(pa.string())
-    if not pt.is_float64(array.type):
+    if not pa.types.is_float64(array.type):
         array = array.cast(pa.float64(), safe=False)
     # Arrow copies only where there are nulls, and makes each of them NaN.
     return ndarray_of(array)
@@ -67,11 +66,11 @@ def whole_times(array: pa.Array, time: TimeUnit) -> Array:
     It is 0 where a value is missing.
     """
     array = times_of(array)
-    integer_type = pa.int32() if pt.is_date32(array.type) else pa.int64()
+    integer_type = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
     ticks = ndarray_of(array.view(integer_type), 0).astype(np.int64, copy=False)
-    if pt.is_date32(array.type):
+    if pa.types.is_date32(array.type):
         return ticks if time == "day" else _multiplied(ticks, MICROSECONDS_A_DAY)
-    unit = "ms" if pt.is_date64(array.type) else array.type.unit
+    unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
     if time == "day":
         # Without microseconds in between, which far days would overflow: a day may name a person.
         return ticks // (TICKS_A_SECOND[unit] * SECONDS_A_DAY)
@@ -111,7 +110,7 @@ class Labels:
     def cells(self, array: pa.Array) -> Array:
         """Give the cells of a column: int64 ndarray of shape (rows,)."""
         encoded = dictionary_of(array)
-        if pt.is_null(encoded.type):
+        if pa.types.is_null(encoded.type):
             return np.full(len(array), self._axis.missing_cell, np.int64)
         # Some readers hand out a larger dictionary with each batch, most of which it does not use.
         if len(encoded.dictionary) > _MOST_UNUSED * len(array):
@@ -136,27 +135,27 @@ class Labels:
 
 def dictionary_of(array: pa.Array) -> pa.Array:
     """Bring a column into dictionary form; a column of the null type stays as it is."""
-    if pt.is_run_end_encoded(array.type):
+    if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    if pt.is_null(array.type) or pt.is_dictionary(array.type):
+    if pa.types.is_null(array.type) or pa.types.is_dictionary(array.type):
         return array
     return viewless(array).dictionary_encode()
 
 
 def decoded(array: pa.Array) -> pa.Array:
     """Bring a column into plain form; nulls of a dictionary become nulls of the column."""
-    if pt.is_run_end_encoded(array.type):
+    if pa.types.is_run_end_encoded(array.type):
         return pc.run_end_decode(array)
-    if not pt.is_dictionary(array.type):
+    if not pa.types.is_dictionary(array.type):
         return viewless(array)
     return viewless(array.dictionary).take(array.indices)
 
 
 def viewless(array: pa.Array) -> pa.Array:
     """Convert the view types that polars exports: not all of Arrow's functions know them."""
-    if pt.is_string_view(array.type):
+    if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
 
 
 def values_of(dictionary: pa.Array) -> list[object]:

@@ -29,7 +29,6 @@ from functools import cache, lru_cache
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import Array, pc
 from sfumato.domain import (
@@ -316,8 +315,9 @@ def offset_at(timezone: str, second: int) -> int:
 # --- moments --------------------------------------------------------------------------------------
 
 _TIME = pa.timestamp("us", "UTC")
+
+# An instant in UTC, or a local time as if it were in UTC; and which of the two.
 MOMENT = pa.struct([("time", _TIME), ("zoned", pa.bool_())])
-"""An instant in UTC, or a local time as if it were in UTC; and which of the two."""
 
 _ZONED_FIELD = r"[0-9]{2}[ T][0-9:.]+(Z|[+-][0-9:]+)[ \t]*$"
 
@@ -372,4 +372,4 @@ def _joined(times: pa.Array, zoned: pa.Array) -> pa.Array:
 
 def holds_times(type_: pa.DataType) -> bool:
     """Tell whether a type is one of dates or times, or of moments."""
-    return pt.is_date(type_) or pt.is_timestamp(type_) or is_moments(type_)
+    return pa.types.is_date(type_) or pa.types.is_timestamp(type_) or is_moments(type_)

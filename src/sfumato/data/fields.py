@@ -43,7 +43,6 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 from pyarrow import csv
 
 from sfumato.basics import binary_of, is_true, pc, several, without
@@ -119,7 +118,7 @@ def require_exact_ids(
     column = None if person is None else columns.get(person)
     if column is None:
         return
-    is_text = pt.is_string(declared(column))
+    is_text = pa.types.is_string(declared(column))
     if is_text and not (objects and (column.has_keys or "boolean" in column.value_kinds)):
         return
     kept_as = "as an object" if objects else "as text"
@@ -153,17 +152,17 @@ def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Arr
     [1.0, 2.5, None, None, 1.0]
     """
     type_ = declared(column)
-    if pt.is_float64(type_):
+    if pa.types.is_float64(type_):
         return _numbers(_in_plain_notation(texts, notation))
-    if pt.is_timestamp(type_) or type_ == MOMENT:
+    if pa.types.is_timestamp(type_) or type_ == MOMENT:
         dates = notation.dates
         times = _timestamps(texts if dates is None else iso_fields(texts, dates))
         if type_ == MOMENT:
             times = all_alike(times, zoned=dates.has_zone) if dates else of_fields(texts, times)
         return times
-    if pt.is_boolean(type_):
+    if pa.types.is_boolean(type_):
         return _one_by_one(texts, _answer, type_)
-    if column is None or pt.is_string(type_):
+    if column is None or pa.types.is_string(type_):
         try:
             return texts.cast(pa.string())
         except pa.ArrowInvalid:
@@ -190,7 +189,7 @@ def _plain_as_a_whole(
     values = read_all(without(texts, pc.invert(is_plain)))
     is_odd = pc.and_not(texts.is_valid(), is_plain)
     # Times are read one by one as integers, and cast afterwards.
-    type_ = pa.int64() if pt.is_timestamp(values.type) else values.type
+    type_ = pa.int64() if pa.types.is_timestamp(values.type) else values.type
     odd_values = _one_by_one(texts.filter(is_odd), read_one, type_)
     return pc.replace_with_mask(values, is_odd, odd_values.cast(values.type))
 
@@ -351,7 +350,7 @@ def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:
 
 def _in_microseconds(times: pa.Array) -> pa.Array:
     """Convert any of the types to microseconds in UTC, dropping what is finer."""
-    if pt.is_date32(times.type):
+    if pa.types.is_date32(times.type):
         return times.cast(pa.timestamp("us")).cast(pa.int64()).cast(TIMESTAMP)
     if times.type.unit == "ns":
         times = pc.floor_temporal(times, unit="microsecond").cast(pa.timestamp("us", times.type.tz))
@@ -541,7 +540,7 @@ def quick_types(columns: Columns, options: FileOptions) -> dict[str, pa.DataType
     types: dict[str, pa.DataType] = {}
     listed = {label for column in columns.values() for label in _listed(column)}
     for name, column in columns.items():
-        if pt.is_float64(declared(column)):
+        if pa.types.is_float64(declared(column)):
             if listed.isdisjoint(MISSING) and options.notation(name).has_plain_numbers:
                 types[name] = pa.float64()
         elif column is not None and column.has_labels and column.calendar is msgspec.UNSET:
@@ -559,7 +558,7 @@ def _without_missing(texts: pa.Array, column: Column, type_: pa.DataType) -> pa.
     missing = binary_of([text.encode() for text in MISSING if text not in listed])
     texts = without(texts, pc.is_in(without_blanks(texts), missing))
     # Of numbers, dates and booleans, blanks are no part; of a label, they may be.
-    return texts if pt.is_string(type_) else without_blanks(texts)
+    return texts if pa.types.is_string(type_) else without_blanks(texts)
 
 
 def without_blanks(texts: pa.Array) -> pa.Array:
@@ -602,7 +601,7 @@ def parsed_column(
         How numbers and dates are written.
     """
     type_ = declared(column)
-    if pt.is_dictionary(texts.type):
+    if pa.types.is_dictionary(texts.type):
         values = _parsed_dictionary(texts, column, type_, notation)
         if values is not None:
             return values
@@ -624,7 +623,7 @@ def _parsed_dictionary(
 ) -> pa.Array | None:
     """Read the fields of a dictionary; None if one of them does not parse."""
     fields = encoded.dictionary
-    if pt.is_string(type_) and len(fields) <= 1000:
+    if pa.types.is_string(type_) and len(fields) <= 1000:
         texts = [None if field is None else text_of(field) for field in fields.to_pylist()]
         # A small file then needs none of Arrow's functions: their import takes longer than its
         # rows.

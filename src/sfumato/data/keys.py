@@ -14,7 +14,6 @@ from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import Array, pc
 from sfumato.data.columns import decoded, dictionary_of, text_of
@@ -72,9 +71,9 @@ class KeyNumbers:
 
     def cells(self, array: pa.Array) -> Array:
         """Give the numbers of a column's keys: int64 ndarray of shape (rows,)."""
-        if pt.is_null(array.type):
+        if pa.types.is_null(array.type):
             return np.full(len(array), DROPPED, np.int64)
-        if not pt.is_dictionary(array.type):
+        if not pa.types.is_dictionary(array.type):
             return self._numbers(decoded(array))
         encoded = dictionary_of(array)
         dictionary = encoded.dictionary
@@ -88,7 +87,7 @@ class KeyNumbers:
         return np.asarray(self._last_numbers[indices.to_numpy(zero_copy_only=False)])
 
     def _numbers(self, values: pa.Array) -> Array:
-        if pt.is_null(values.type):
+        if pa.types.is_null(values.type):
             return np.full(len(values), DROPPED, np.int64)
         values = _of_one_type(values)
         present = values.drop_null() if values.null_count else values
@@ -108,7 +107,7 @@ class KeyNumbers:
         if self._ranks is None:
             if self._known is not None and len(self._known):
                 # Arrow cannot sort booleans that it holds as a dictionary.
-                is_boolean = pt.is_boolean(self._known.type)
+                is_boolean = pa.types.is_boolean(self._known.type)
                 sortable = self._known.cast(pa.int8()) if is_boolean else self._known
                 self._order = pc.array_sort_indices(sortable).to_numpy().astype(np.int64)
             self._ranks = np.empty_like(self._order)
@@ -124,9 +123,9 @@ class KeyNumbers:
 
 def _of_one_type(values: pa.Array) -> pa.Array:
     """Text as large strings, integers as int64; text that is not UTF-8 becomes null."""
-    if pt.is_integer(values.type):
+    if pa.types.is_integer(values.type):
         return values.cast(pa.int64())
-    if pt.is_boolean(values.type):
+    if pa.types.is_boolean(values.type):
         return values
     texts = values.cast(pa.large_string())
     try:

@@ -25,7 +25,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import Array
 from sfumato.data.dates import is_moments, of_objects
@@ -54,7 +53,7 @@ def parse(objects: Sequence[object], column: Column) -> pa.Array:
     read_one = _reader_of(column)
     values = [read_one(cell) for cell in objects]
     # Times are read as integers, and cast afterwards.
-    return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)
+    return pa.array(values, pa.int64() if pa.types.is_timestamp(type_) else type_).cast(type_)
 
 
 def parsed_objects(
@@ -113,13 +112,13 @@ def _reader_of(column: Column) -> ReadOne:
     if column.has_keys:
         return key
     type_ = declared(column)
-    if pt.is_integer(type_):
+    if pa.types.is_integer(type_):
         return _whole_label(column.listed)
     if column.has_labels:
-        if not pt.is_string(type_):
+        if not pa.types.is_string(type_):
             return _boolean
         return _text_or_boolean if "boolean" in column.value_kinds else text
-    return number if pt.is_float64(type_) else microseconds
+    return number if pa.types.is_float64(type_) else microseconds
 
 
 def text(value: object) -> str | None:

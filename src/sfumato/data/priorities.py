@@ -77,9 +77,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import DTypeLike
 
 from sfumato.answers import Needs
 from sfumato.basics import Array, array_of, ndarray_of, pc, without
@@ -111,7 +109,7 @@ class Scratch:
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
 
-    def array(self, name: str, length: int, dtype: DTypeLike) -> Array:
+    def array(self, name: str, length: int, dtype: np.typing.DTypeLike) -> Array:
         """Give an array of the length and type; what is in it is arbitrary.
 
         Parameters
@@ -197,8 +195,8 @@ def _unsigned(word: Array) -> Array:
     return word.astype(np.int64, copy=False).view(np.uint64)
 
 
+# What the id of a person begins with that was an object, and no text (see ``objects``).
 OBJECT = "\0"
-"""What the id of a person begins with that was an object, and no text (see ``objects``)."""
 
 _WRITTEN_INTEGER = r"^(?:\x00[mn])?(?:0|-?[1-9][0-9]{0,19})\z"
 _LONGEST_INTEGER = len("\0n-") + 20
@@ -371,11 +369,11 @@ def written_decimals(decimals: pa.Array) -> pa.Array:
 
 def _as_texts(texts: pa.Array) -> pa.Array:
     """Text as large strings, anything else as large bytes."""
-    if pt.is_fixed_size_binary(texts.type):
+    if pa.types.is_fixed_size_binary(texts.type):
         texts = texts.cast(pa.binary())
-    if pt.is_string(texts.type):
+    if pa.types.is_string(texts.type):
         return texts.cast(pa.large_string())
-    if pt.is_large_string(texts.type) or pt.is_large_binary(texts.type):
+    if pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type):
         return texts
     return texts.cast(pa.large_binary())
 
@@ -398,18 +396,18 @@ def _bytes_of(texts: pa.Array) -> tuple[Array, Array]:
 def normalized_ids(column: pa.Array) -> pa.Array:
     """Bring ids of persons to one form, in which equal ids are alike; missing ids become null."""
     ids = decoded(column)
-    if pt.is_struct(ids.type):
+    if pa.types.is_struct(ids.type):
         ids = times_of(ids)
-    if pt.is_floating(ids.type):
+    if pa.types.is_floating(ids.type):
         doubles = ndarray_of(ids.cast(pa.float64()))
         # The sum with 0 makes the negative zero the positive one: the two are one person.
         return array_of(doubles + 0.0, np.isnan(doubles))
-    if pt.is_decimal(ids.type):
+    if pa.types.is_decimal(ids.type):
         return written_decimals(ids)
-    if pt.is_date64(ids.type):
+    if pa.types.is_date64(ids.type):
         # A date64 counts milliseconds, and may hold a time of day as well.
         return pc.floor_temporal(ids.cast(pa.timestamp("ms")), unit="day")
-    if pt.is_null(ids.type) or pt.is_boolean(ids.type):
+    if pa.types.is_null(ids.type) or pa.types.is_boolean(ids.type):
         return ids.cast(pa.int8())
     return ids
 
@@ -520,13 +518,13 @@ class PersonTokens:
         integers = _as_integers(persons.ids)
         if integers is None:
             return [self._mixed(with_written_integers(persons.ids, tokens[0]))]
-        if pt.is_temporal(persons.ids.type):
+        if pa.types.is_temporal(persons.ids.type):
             # A time counts by its nanoseconds, whatever the unit of the column is.
             type_ = persons.ids.type
-            is_date = pt.is_date32(type_)
+            is_date = pa.types.is_date32(type_)
             tick = SECONDS_A_DAY * 10**9 if is_date else 10**9 // TICKS_A_SECOND[type_.unit]
             integers = integers * np.uint64(tick)
-        if not pt.is_floating(persons.ids.type):
+        if not pa.types.is_floating(persons.ids.type):
             return [self._mixed(integers)]
         doubles = integers.view(np.float64)
         is_whole = (doubles == np.trunc(doubles)) & (doubles >= -(2.0**63)) & (doubles < 2.0**64)
@@ -574,13 +572,13 @@ class PersonTokens:
 def _as_integers(ids: pa.Array) -> Array | None:
     """Return ids of at most 64 bits as uint64 ndarray of shape (ids,); None for other ids."""
     type_ = ids.type
-    if pt.is_date32(type_):
+    if pa.types.is_date32(type_):
         ids = ids.view(pa.int32())
-    elif pt.is_float64(type_) or pt.is_temporal(type_):
+    elif pa.types.is_float64(type_) or pa.types.is_temporal(type_):
         ids = ids.view(pa.int64())
-    elif not pt.is_integer(type_):
+    elif not pa.types.is_integer(type_):
         return None
-    wide = np.uint64 if pt.is_unsigned_integer(ids.type) else np.int64
+    wide = np.uint64 if pa.types.is_unsigned_integer(ids.type) else np.int64
     return ndarray_of(ids).astype(wide, copy=False).view(np.uint64)
 
 

@@ -38,20 +38,20 @@ from sfumato.domain import LatticeAxis
 from sfumato.errors import DataError, InternalError, SfumatoError, UsageError, missing_file
 from sfumato.privacy import Unit
 
+# How many rows a batch should have where the engine lets us choose.
 BATCH_ROWS = 2**16
-"""How many rows a batch should have where the engine lets us choose."""
 
+# What is given in the place of a reader that can be read once.
 OPENING = "a function that opens a new one in each call"
-"""What is given in the place of a reader that can be read once."""
 
+# The axis that a column is read as; None for the person's column, if it is no axis.
 Column: TypeAlias = LatticeAxis | None
-"""The axis that a column is read as; None for the person's column, if it is no axis."""
 
+# The columns that are wanted, by name.
 Columns: TypeAlias = Mapping[str, Column]
-"""The columns that are wanted, by name."""
 
+# Gives the record batches of a part of a table, from the first one on each time.
 Piece: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
-"""Gives the record batches of a part of a table, from the first one on each time."""
 
 
 class PersonColumns(dict[str, Column]):
@@ -81,8 +81,8 @@ def ids_name(name: str) -> str:
     return f"\0ids of {name}"
 
 
+# Called with the rows done, and all rows or None: private facts, for the custodian's screen.
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called with the rows done, and all rows or None: private facts, for the custodian's screen."""
 
 
 @dataclass
@@ -400,8 +400,8 @@ def guarded_batches(
     raise DataError(name, obstacle, remedy)
 
 
+# What passes a guard as it is: words of our own, and requests to stop.
 PASSED_ON = (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit)
-"""What passes a guard as it is: words of our own, and requests to stop."""
 
 _KINDS: tuple[tuple[str, str, str], ...] = (
     (

@@ -22,8 +22,8 @@ from sfumato.errors import UsageError
 
 R = TypeVar("R", bound=type[Reader])
 
+# The group of package entry points by which other packages name their readers.
 GROUP = "sfumato.readers"
-"""The group of package entry points by which other packages name their readers."""
 
 
 class Engine(msgspec.Struct, frozen=True):

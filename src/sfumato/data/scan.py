@@ -30,7 +30,6 @@ from itertools import chain, islice
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.data.bounding import Bounder, CellBounder, PersonsInCells
@@ -565,6 +564,6 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _chunks_joined(chunks: Sequence[pa.Array]) -> pa.Array:
     # Arrow does not unify dictionaries that hold null.
-    if any(pt.is_dictionary(chunk.type) and chunk.dictionary.null_count for chunk in chunks):
+    if any(pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count for chunk in chunks):
         chunks = [decoded(chunk) for chunk in chunks]
     return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()

@@ -13,20 +13,18 @@ from functools import partial
 
 import msgspec
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.data.dates import holds_times
 from sfumato.data.reader import Column, Columns, Reader, guarded
 from sfumato.domain import GridAxis, LatticeAxis
 from sfumato.errors import DataError, UsageError, nearest, printable
 
+# The metadata of a field whose values have no type of their own: each of them is read by itself, as
+# the domain declares its column.
 AS_DECLARED = {b"sfumato_as_declared": b""}
-"""The metadata of a field whose values have no type of their own: each of them is read by itself,
-as the domain declares its column.
-"""
 
+# The key of a field's metadata under which a reader says what its engine calls the type.
 ENGINE_TYPE = b"sfumato_engine_type"
-"""The key of a field's metadata under which a reader says what its engine calls the type."""
 
 # The types that hold all values of a kind.
 _WIDEST = {"text": pa.large_string(), "bytes": pa.large_binary()}
@@ -34,11 +32,16 @@ _WIDEST = {"text": pa.large_string(), "bytes": pa.large_binary()}
 _NESTED = "a nested type, or one of the engine's own"
 TypeTest = Callable[[pa.DataType], bool]
 _KINDS: dict[str, tuple[TypeTest, ...]] = {
-    "null": (pt.is_null,),
-    "boolean": (pt.is_boolean,),
-    "number": (pt.is_integer, pt.is_floating, pt.is_decimal),
-    "text": (pt.is_string, pt.is_large_string, pt.is_string_view),
-    "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
+    "null": (pa.types.is_null,),
+    "boolean": (pa.types.is_boolean,),
+    "number": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+    "text": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "bytes": (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_binary_view,
+    ),
     "time": (holds_times,),
 }
 
@@ -48,12 +51,21 @@ def _own_name(type_: pa.DataType) -> str:
     if (named := getattr(type_, "type_name", None)) is not None:
         return printable(str(named))  # an engine's own
     # Readers write an empty one, or a list of nothing, for types that they do not know.
-    if pt.is_struct(type_):
+    if pa.types.is_struct(type_):
         return "struct" if type_.num_fields else _NESTED
-    if pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_):
-        return _NESTED if pt.is_null(type_.value_type) else "list"
-    tests = {"map": pt.is_map, "union": pt.is_union, "time": pt.is_time, "interval": pt.is_interval}
-    plain = str(type_) if pt.is_primitive(type_) else _NESTED
+    if (
+        pa.types.is_list(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_fixed_size_list(type_)
+    ):
+        return _NESTED if pa.types.is_null(type_.value_type) else "list"
+    tests = {
+        "map": pa.types.is_map,
+        "union": pa.types.is_union,
+        "time": pa.types.is_time,
+        "interval": pa.types.is_interval,
+    }
+    plain = str(type_) if pa.types.is_primitive(type_) else _NESTED
     return next((name for name, is_of in tests.items() if is_of(type_)), plain)
 
 
@@ -68,7 +80,11 @@ _kind = partial(first_kind, _KINDS)
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
     """Return the type of the values: for a dictionary column, that of its dictionary."""
-    return type_.value_type if pt.is_dictionary(type_) or pt.is_run_end_encoded(type_) else type_
+    return (
+        type_.value_type
+        if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_)
+        else type_
+    )
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -78,7 +94,7 @@ def type_name(type_: pa.DataType) -> str:
     values.
     """
     plain = plain_type(type_)
-    if pt.is_decimal(plain):
+    if pa.types.is_decimal(plain):
         return "decimal"
     if _kind(plain) == "other":
         return _own_name(plain)
@@ -105,7 +121,7 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
     if (
         column.calendar is not msgspec.UNSET
         and column.calendar.part == "hour"
-        and pt.is_date(plain_type(type_))
+        and pa.types.is_date(plain_type(type_))
     ):
         return "dates have no hour: it is taken from times"
     # Of the numbers, only integers of 64 bits can be keys.
@@ -116,7 +132,7 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
 def remedy_of_misfit(name: str, column: Column, type_: pa.DataType) -> str:
     """Say what to do about a column that does not fit."""
     is_of_labels = column is not None and column.calendar is msgspec.UNSET and column.has_labels
-    if is_of_labels and pt.is_integer(plain_type(type_)):
+    if is_of_labels and pa.types.is_integer(plain_type(type_)):
         listed = "sf.Categories([1, 2]), or labels = [1, 2] in a plan"
         return f"Declare whole numbers: {listed} (command line: --axis {name}=1..3/1)"
     return "Convert the column, or declare it as what it is"
@@ -133,7 +149,7 @@ def keys_kind(type_: pa.DataType) -> str | None:
     plain = plain_type(type_)
     kind = _kind(plain)
     if kind == "number":
-        return kind if pt.is_integer(plain) and not pt.is_uint64(plain) else None
+        return kind if pa.types.is_integer(plain) and not pa.types.is_uint64(plain) else None
     return kind if kind in ("text", "boolean", "null") else None
 
 
@@ -146,15 +162,15 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
         None if equal ids might become unequal: 0.1 in single precision is not 0.1 in double.
     """
     plain = dict.fromkeys(map(plain_type, types))
-    distinct = [type_ for type_ in plain if not pt.is_null(type_)]
+    distinct = [type_ for type_ in plain if not pa.types.is_null(type_)]
     if len(distinct) < 2:
         return distinct[0] if distinct else pa.null()
     kind, *others = {_kind(type_) for type_ in distinct}
     if kind in _WIDEST and not others:
         return _WIDEST[kind]
-    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
+    if all(pa.types.is_integer(type_) and not pa.types.is_uint64(type_) for type_ in distinct):
         return pa.int64()
-    if not all(map(pt.is_decimal, distinct)):
+    if not all(map(pa.types.is_decimal, distinct)):
         return None
     scale = max(type_.scale for type_ in distinct)
     digits = scale + max(type_.precision - type_.scale for type_ in distinct)

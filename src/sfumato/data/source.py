@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.answers import VERSION, Needs
 from sfumato.basics import card, facts, thread_limit
@@ -504,7 +503,9 @@ def _fitting_schema(
         field = schema.field(unit.period)
         type_ = plain_type(field.type)
         # Text and objects are read as if they were dates.
-        if field.metadata != AS_DECLARED and not (pt.is_date(type_) or pt.is_null(type_)):
+        if field.metadata != AS_DECLARED and not (
+            pa.types.is_date(type_) or pa.types.is_null(type_)
+        ):
             raise DataError(
                 f"{table.name}, column {field.name!r}",
                 f"it is {described_type(field)}, and a period is a date",

@@ -17,8 +17,9 @@ from sfumato.domain.lattice import DROPPED, GridAxis, Label, Lattice
 from sfumato.errors import InternalError, UsageError, printable
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
+
+# Counts of up to so many cells have 64 bits; those of more may have 32, as they were counted.
 WIDE_CELLS = 2**24
-"""Counts of up to so many cells have 64 bits; those of more may have 32, as they were counted."""
 
 
 class KeyColumn(Protocol):

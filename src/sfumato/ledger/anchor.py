@@ -23,10 +23,11 @@ FACT = re.compile(
     r"(entry (?P<entry>[0-9]{1,18})|stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})) "
     r"(?P<digest>[0-9a-f]{64})"
 )
+
+# The beginning of a line, as a full disk or a loss of power leaves it: it is passed over.
 TORN = re.compile(
     r"[a-z]{0,6}|stream [0-9]{0,18}|(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?"
 )
-"""The beginning of a line, as a full disk or a loss of power leaves it: it is passed over."""
 
 
 class Reached(msgspec.Struct, frozen=True):

@@ -179,8 +179,8 @@ class OwnLeases:
             return True
 
 
+# Those of this process, in whatever ledgers they are.
 OWN_LEASES = OwnLeases()
-"""Those of this process, in whatever ledgers they are."""
 
 
 # --- from the request to the answer ---------------------------------------------------------------

@@ -41,33 +41,34 @@ from sfumato.privacy.curves import Event, worst_event
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, asked_cost, charge
 
 Amount: TypeAlias = tuple[int, int]
+
+# What a charge adds to a filter, and the state of the filter with that.
 Curve: TypeAlias = tuple[State, State]
-"""What a charge adds to a filter, and the state of the filter with that."""
 
+# A curve, or () where no event was charged to a filter by curves.
 MaybeCurve: TypeAlias = Curve | tuple[()]
-"""A curve, or () where no event was charged to a filter by curves."""
 
+# A curve in a column: JSON in a text, or an array; nothing where there is none.
 StoredCurve: TypeAlias = str | list[list[int]] | None
-"""A curve in a column: JSON in a text, or an array; nothing where there is none."""
 
 Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon", "store", "hand"]
 
 LARGEST = 2**63 - 1
 NOTHING: Amount = (0, 0)
+
+# What an account protects that version 0.1 charged for different persons or relations.
+#
+# The sum of its charges guarantees nothing, so it is not charged again.
 MIXED = "different persons or relations"
-"""What an account protects that version 0.1 charged for different persons or relations.
 
-The sum of its charges guarantees nothing, so it is not charged again.
-"""
-
+# The note of the entry by which a stream begins to exist.
 BEGUN = "the stream began"
-"""The note of the entry by which a stream begins to exist."""
 
+# The key of the entry that widens an account: it opens the account anew, so it is there once.
 WIDENED = "(widened)"
-"""The key of the entry that widens an account: it opens the account anew, so it is there once."""
 
+# The state of a stream that has taken its last step.
 OVER = b""
-"""The state of a stream that has taken its last step."""
 
 # How amounts are written in messages, by rule: (name, decimal places) of each component.
 # Any other rule is written as whole units.

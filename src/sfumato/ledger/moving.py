@@ -19,11 +19,11 @@ from sfumato.ledger.book import Book
 from sfumato.ledger.entries import OVER, Account, Entry, Spender, Step
 from sfumato.ledger.store import MOVED, PublicRows, SecretRows, SecretStore, Store, StreamRow
 
+# The secret value that says that only the store which holds them may be moved to.
 COPIED = "public rows copied"
-"""The secret value that says that only the store which holds them may be moved to."""
 
+# Stands for the states before the last step, which are gone.
 PAST_STATE = b"past"
-"""Stands for the states before the last step, which are gone."""
 
 
 @dataclass(frozen=True)

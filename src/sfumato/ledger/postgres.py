@@ -48,8 +48,8 @@ from sfumato.ledger.store import (
 
 # --- rows -----------------------------------------------------------------------------------------
 
+# A word that needs no quotes, and holds no mark of a value.
 PLAIN = re.compile("[a-z_][a-z0-9_]*")
-"""A word that needs no quotes, and holds no mark of a value."""
 
 IS_OF_STATE = "SELECT is_of_state(?, ?, ?)"
 

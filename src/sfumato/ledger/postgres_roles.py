@@ -18,6 +18,7 @@ from sfumato.ledger.postgres_server import identifier
 from sfumato.ledger.sql import Ask
 from sfumato.ledger.store import Role
 
+# The functions that analysts may call.
 GUARD = (
     "{book}.take_turn()",
     "{book}.name_question(text, text, text[], text, text, text, boolean)",
@@ -26,7 +27,6 @@ GUARD = (
     "{book}.is_of_state(bigint, text, boolean)",
     "{book}.enter({book}.entries, bytea)",
 )
-"""The functions that analysts may call."""
 
 OWNER = "SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = ?"
 PEOPLE = """
@@ -38,6 +38,8 @@ PEOPLE = """
     GROUP BY r.oid, r.rolname, n.nspowner ORDER BY r.rolname
 """
 FACTS = "SELECT rolsuper, pg_has_role(rolname, ?, 'member') FROM pg_roles WHERE rolname = ?"
+
+# What lets a role that is no superuser read or write beside all rights.
 POWERS = """
     SELECT DISTINCT power FROM pg_roles r, pg_roles g, LATERAL (VALUES
       (g.rolsuper AND r.oid <> g.oid, 'may become a superuser of the server'),
@@ -50,7 +52,6 @@ POWERS = """
     ) AS found(has, power)
     WHERE r.rolname = ? AND has AND pg_has_role(r.oid, g.oid, 'member') ORDER BY power
 """
-"""What lets a role that is no superuser read or write beside all rights."""
 
 
 @dataclass(frozen=True)

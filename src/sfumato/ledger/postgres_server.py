@@ -55,8 +55,8 @@ else:
 
 # --- what a process saw committed -----------------------------------------------------------------
 
+# The number of an entry or a step, and its hash.
 Fact: TypeAlias = tuple[int, str]
-"""The number of an entry or a step, and its hash."""
 
 ENTRY = "SELECT hash FROM entries WHERE sequence = ?"
 STEP = "SELECT hash FROM steps WHERE stream = ? AND step = ?"
@@ -155,8 +155,8 @@ class SchemaKind:
     later: Mapping[int, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
 
+# What is run at the end of what makes a schema, whatever the kind.
 LAST = "only_owner.sql"
-"""What is run at the end of what makes a schema, whatever the kind."""
 BOOK = SchemaKind(
     "sfumato ledger, version",
     6,
@@ -302,8 +302,8 @@ TURNED_AWAY = (
 )
 UNKNOWN = ("the server refused", "Read the server's log")
 
+# Codes of a connection that is gone.
 LOST = ("08", "57P")
-"""Codes of a connection that is gone."""
 
 
 def meaning_of(error: psycopg.Error) -> tuple[str, str]:
@@ -537,8 +537,8 @@ FACTS = """
 """
 
 
+# Connections of a parent process. Closing one here would end it there.
 _ABANDONED: list[object] = []
-"""Connections of a parent process. Closing one here would end it there."""
 
 
 class Lost(Exception):

@@ -42,8 +42,9 @@ from sfumato.privacy.composition import curves_of
 # --- public rows ----------------------------------------------------------------------------------
 
 Row: TypeAlias = tuple[object, ...]
+
+# Runs one statement with the values of its question marks, and gives the rows that it finds.
 Ask: TypeAlias = Callable[[str, tuple[object, ...]], Iterable[Row]]
-"""Runs one statement with the values of its question marks, and gives the rows that it finds."""
 
 COLUMNS = (
     "sequence, account, kind, time, key, digest, cost_first, cost_second, note, payload_hash, "
@@ -79,8 +80,8 @@ ACCOUNTS_BY_CURVES = f"""
       (SELECT max(sequence) FROM entries WHERE account = a.name AND event <> '')
 """
 
+# More rows than a table can have.
 ALL = 2**62
-"""More rows than a table can have."""
 
 
 SPENDER = """

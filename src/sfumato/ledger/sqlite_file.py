@@ -92,8 +92,9 @@ BOOK = FileKind(
     later=("spenders.sql", "curves.sql"),
 )
 WITH_SPENDERS = 5
+
+# The versions of a ledger whose tables have spenders, and curves as well.
 WITH_CURVES = 6
-"""The versions of a ledger whose tables have spenders, and curves as well."""
 SECRETS = FileKind(
     0x53666D73,  # "Sfms"
     1,

@@ -191,8 +191,8 @@ def require_amount(name: str, amount: object) -> None:
 T = TypeVar("T")
 R = TypeVar("R")
 
+# The secret value that says where a ledger was moved to. It pays for nothing any more.
 MOVED = "moved to"
-"""The secret value that says where a ledger was moved to. It pays for nothing any more."""
 
 REFUSED = "the ledger's own rules refuse the entry"
 REPORT = "Verify the ledger; if it is whole, report this as a fault"

@@ -28,9 +28,9 @@ from sfumato.ledger.store import (
     StreamRow,
 )
 
+# Computes a step: from its number, the state before it and how often each person was counted, to
+# the state after it and the output.
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
-"""Computes a step: from its number, the state before it and how often each person was counted, to
-the state after it and the output."""
 
 
 class StreamRecord:

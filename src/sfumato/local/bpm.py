@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn
 from sfumato.basics import Array, Number, decimal, positive
@@ -290,7 +289,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
             f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
         )
 
-    def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
+    def log_density(self, v: np.typing.ArrayLike, x: np.typing.ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the
         report space.
         """
@@ -305,7 +304,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
 
     # --- accuracy ---------------------------------------------------------------------------------
 
-    def debias(self, mean_of_reports: ArrayLike) -> Floats:
+    def debias(self, mean_of_reports: np.typing.ArrayLike) -> Floats:
         """Turn a mean of reports into an unbiased estimate of the mean of their points.
 
         It is (x - b/2) / (1 - b).
@@ -339,7 +338,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """Width of a cell of the lattice."""
         return (1 + 2 * Fraction(self.L)) / RESOLUTION
 
-    def perturb(self, points: ArrayLike, method: Method = "mixture") -> Floats:
+    def perturb(self, points: np.typing.ArrayLike, method: Method = "mixture") -> Floats:
         """Draw one report for each point.
 
         Parameters
@@ -374,7 +373,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
 
         return reports_of(self, points, draw)
 
-    def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
+    def draw_cells(self, points: np.typing.ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to
         2^16 - 1.
         """
@@ -400,7 +399,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         # Written last: where few are uniform, ``draw`` has filled all rows.
         target[silent] = uniform
 
-    def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
+    def place(self, cells: np.typing.ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
         points: Floats = np.add(cells, 0.5, out=out)
         points *= float(self.width)
@@ -448,7 +447,7 @@ def centre_reports(bpm: BPM, reports: int) -> Floats:
     return bpm.perturb(np.full((reports, bpm.dimension), 0.5))
 
 
-def share_within(bpm: BPM, distances: ArrayLike) -> Floats:
+def share_within(bpm: BPM, distances: np.typing.ArrayLike) -> Floats:
     """P(|x - v| <= r) for distances up to L: float64 like ``distances``."""
     shares = [_share_within(bpm, r) for r in np.ravel(distances).tolist()]
     return np.reshape(shares, np.shape(distances))

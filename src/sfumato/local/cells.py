@@ -36,7 +36,6 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.local.constants import Flags, Floats, exactly
 from sfumato.local.distances import DistanceLaw, Reals
@@ -53,7 +52,7 @@ from sfumato.local.reals import (
 from sfumato.random.bits import Bits, Words
 from sfumato.random.normal import ERROR, Trace, fill
 
-Cells = NDArray[np.int64]
+Cells = np.typing.NDArray[np.int64]
 
 # The direction of one report, up to its length, to any precision.
 ExactDirection: TypeAlias = Callable[[Level], list[Decimal]]

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.basics import as_floats
 from sfumato.domain import Interval
@@ -157,7 +156,7 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({label(self.mechanism)})"
 
-    def report(self, value: ArrayLike) -> Report:
+    def report(self, value: np.typing.ArrayLike) -> Report:
         """Report the value, once: what was reported before is returned, whatever the value is now.
 
         Raises
@@ -239,7 +238,7 @@ def _write_once(report: Report, memory: Path) -> None:
         fresh.unlink()
 
 
-def _single(value: ArrayLike, dimension: int) -> Floats:
+def _single(value: np.typing.ArrayLike, dimension: int) -> Floats:
     point = as_floats(value)
     if point.shape != (dimension,) or np.isnan(point).any():
         raise UsageError(

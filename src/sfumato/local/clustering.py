@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn, drawn_panels
 from sfumato.basics import Array, Exactly, probability
@@ -138,7 +137,7 @@ class PrivateKMeans:
             case "laplace":
                 return MultivariateLaplace(self.epsilon, dimension)
 
-    def fit(self, X: ArrayLike) -> PrivateKMeans:  # noqa: N803
+    def fit(self, X: np.typing.ArrayLike) -> PrivateKMeans:  # noqa: N803
         """Simulate the devices, then the server, which sees only their reports.
 
         Parameters
@@ -155,7 +154,7 @@ class PrivateKMeans:
         # It runs under the same bits, which say whether the reports are private.
         return self.fit_reports(reports)
 
-    def fit_reports(self, reports: ArrayLike, *, private: bool = True) -> PrivateKMeans:
+    def fit_reports(self, reports: np.typing.ArrayLike, *, private: bool = True) -> PrivateKMeans:
         """Cluster reports. This is what a real server calls.
 
         Parameters
@@ -258,7 +257,7 @@ class PrivateKMeans:
         low, high = (end if limits is None else from_unit(end, limits) for end in ends)
         return low, high
 
-    def predict(self, points: ArrayLike) -> Array:
+    def predict(self, points: np.typing.ArrayLike) -> Array:
         """Index of the nearest centre, in scaled distance: int64 ndarray of shape (n,).
 
         On true points it is for evaluation only.
@@ -266,7 +265,7 @@ class PrivateKMeans:
         self._fitted()
         return assign(self._placed(points), self._unit_centers)
 
-    def compute_sse(self, X: ArrayLike) -> float:  # noqa: N803
+    def compute_sse(self, X: np.typing.ArrayLike) -> float:  # noqa: N803
         """Sum of squared scaled distances to the nearest centre.
 
         On true points it is an exact fact about them, for evaluation only.
@@ -274,7 +273,9 @@ class PrivateKMeans:
         self._fitted()
         return sse(self._placed(X), self._unit_centers)
 
-    def plot(self, ax: Panels | None = None, points: ArrayLike | None = None) -> Axes | Array:
+    def plot(
+        self, ax: Panels | None = None, points: np.typing.ArrayLike | None = None
+    ) -> Axes | Array:
         """Draw the reports and the centres in the first two axes.
 
         ``points`` draws true ones as well, for evaluation only.
@@ -293,7 +294,7 @@ class PrivateKMeans:
     def _limits(self, dimension: int) -> Floats | None:
         return None if self.bounds is None else read_bounds(self.bounds, dimension)
 
-    def _scaled(self, X: ArrayLike) -> Floats:  # noqa: N803
+    def _scaled(self, X: np.typing.ArrayLike) -> Floats:  # noqa: N803
         given = np.asarray(X)
         if given.ndim != 2 or not given.size:
             raise UsageError(
@@ -305,7 +306,7 @@ class PrivateKMeans:
         limits = self._limits(given.shape[1])
         return np.asarray(np.clip(points, 0, 1)) if limits is None else to_unit(points, limits)
 
-    def _placed(self, X: ArrayLike) -> Floats:  # noqa: N803
+    def _placed(self, X: np.typing.ArrayLike) -> Floats:  # noqa: N803
         """Points in the scale of the centres, with as many axes."""
         points = self._scaled(X)
         dimension = self._unit_centers.shape[1]

@@ -29,7 +29,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 DIGITS = 50
 LARGEST_EXPONENT = 10**17
@@ -210,5 +209,5 @@ def _rounded(x: float, epsilon: Fraction) -> Fraction:
     return math.ceil(exact / unit) * unit
 
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Floats = np.typing.NDArray[np.float64]
+Flags = np.typing.NDArray[np.bool_]

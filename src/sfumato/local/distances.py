@@ -40,7 +40,6 @@ from functools import cached_property
 from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.local.constants import Flags, Floats, exactly, kummer
 from sfumato.local.reals import Level, Normal, Uniform, normal_at
@@ -85,7 +84,7 @@ class Distances:
     doubtful: Flags
     words: Words
     normals: Trace | None
-    kept: NDArray[np.int64]
+    kept: np.typing.NDArray[np.int64]
 
     def first(self, count: int) -> Distances:
         """The first that may be kept, as many as there are up to ``count``."""

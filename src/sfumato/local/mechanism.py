@@ -19,7 +19,6 @@ from typing import ClassVar, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.basics import Array, ExplainedStruct, Number, decimal, positive
 from sfumato.errors import UsageError, explained_methods, shown
@@ -74,11 +73,11 @@ class Mechanism(Protocol):
     def title(self) -> str: ...
     @property
     def limits(self) -> tuple[int, int]: ...
-    def log_density(self, v: ArrayLike, x: ArrayLike) -> Array: ...
-    def perturb(self, points: ArrayLike) -> Floats: ...
-    def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells: ...
-    def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats: ...
-    def debias(self, mean_of_reports: ArrayLike) -> Floats: ...
+    def log_density(self, v: np.typing.ArrayLike, x: np.typing.ArrayLike) -> Array: ...
+    def perturb(self, points: np.typing.ArrayLike) -> Floats: ...
+    def draw_cells(self, points: np.typing.ArrayLike, bits: Bits | None = None) -> Cells: ...
+    def place(self, cells: np.typing.ArrayLike, out: Floats | None = None) -> Floats: ...
+    def debias(self, mean_of_reports: np.typing.ArrayLike) -> Floats: ...
 
 
 @explained_methods
@@ -107,7 +106,7 @@ class LocalMechanism(ExplainedStruct, frozen=True):
             current().private,
         )
 
-    def density(self: Mechanism, v: ArrayLike, x: ArrayLike) -> Array:
+    def density(self: Mechanism, v: np.typing.ArrayLike, x: np.typing.ArrayLike) -> Array:
         """Density of reports x for points v, shapes (d,) or (n, d), broadcast.
 
         0 outside the report space.
@@ -141,7 +140,7 @@ class LocalMechanism(ExplainedStruct, frozen=True):
             )
         return self.dimension**2 / (float(self.epsilon) ** 2 * int(reports))
 
-    def check_cells(self: Mechanism, cells: ArrayLike) -> Cells:
+    def check_cells(self: Mechanism, cells: np.typing.ArrayLike) -> Cells:
         """Read the cells of reports that somebody sent: int64, shape (n, d)."""
         given = np.atleast_2d(np.asarray(cells))
         if given.ndim != 2 or given.shape[1] != self.dimension or given.dtype.kind not in "iu":
@@ -172,7 +171,7 @@ def check_dimension(dimension: object) -> int:
     return int(dimension)
 
 
-def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
+def read_array(values: np.typing.ArrayLike, dimension: int, name: str) -> Floats:
     """Read numbers of shape (d,) or (n, d), without NaN. No message quotes them."""
     try:
         given = np.asarray(values)
@@ -200,7 +199,7 @@ def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
     return array
 
 
-def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
+def in_blocks(points: np.typing.ArrayLike, dimension: int, draw: Draw) -> Floats:
     """Read points and draw for a few at a time: float64 ndarray of shape (n, d)."""
     given = np.atleast_2d(read_array(points, dimension, "points"))
     reports = np.empty(given.shape)
@@ -218,7 +217,7 @@ def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
     return reports
 
 
-def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
+def reports_of(mechanism: Mechanism, points: np.typing.ArrayLike, draw: Draw) -> Floats:
     """Perturb points as they were given: one point gives one report, shape (d,)."""
 
     def report(part: Floats, target: Floats) -> None:
@@ -324,7 +323,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         """In words."""
         return f"multivariate Laplace mechanism in {self.dimension} dimensions"
 
-    def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
+    def log_density(self, v: np.typing.ArrayLike, x: np.typing.ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast."""
         points = read_array(v, self.dimension, "points")
         reports = read_array(x, self.dimension, "reports")
@@ -334,7 +333,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         plain: Array = logs[()]
         return plain
 
-    def debias(self, mean_of_reports: ArrayLike) -> Floats:
+    def debias(self, mean_of_reports: np.typing.ArrayLike) -> Floats:
         """The mean itself: reports are unbiased."""
         return read_array(mean_of_reports, self.dimension, "means of reports")
 
@@ -345,7 +344,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         # Multiplying the number of a cell by a power of two does not round.
         return Fraction(2) ** math.ceil(math.log2(spread)) / RESOLUTION
 
-    def perturb(self, points: ArrayLike) -> Floats:
+    def perturb(self, points: np.typing.ArrayLike) -> Floats:
         """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the
         same shape, on the lattice.
         """
@@ -353,7 +352,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         sampler = _sampler(self)
         return reports_of(self, points, lambda part, target: sampler.draw(part, bits, target))
 
-    def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
+    def draw_cells(self, points: np.typing.ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
         source = bits or current()
         sampler = _sampler(self)
@@ -362,7 +361,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         )
         return cells.astype(np.int64)
 
-    def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
+    def place(self, cells: np.typing.ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
         points: Floats = np.add(cells, 0.5, out=out)
         points *= float(self.width)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn
 from sfumato.basics import Array, Exactly, decimal, positive, several
@@ -147,7 +146,7 @@ class LocalTable(msgspec.Struct, frozen=True):
 
 
 def local_table(
-    points: ArrayLike,
+    points: np.typing.ArrayLike,
     n_clusters: int,
     *,
     epsilon: Sequence[Exactly],

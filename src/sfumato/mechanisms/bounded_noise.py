@@ -50,8 +50,8 @@ from sfumato.privacy import ApproxDP, CentralMeasure, Unit
 from sfumato.random import bits, discrete
 from sfumato.random.inversion import exp_minus
 
+# The largest bound: a count that may be farther off says nothing.
 MOST_BOUND = 10**9
-"""The largest bound: a count that may be farther off says nothing."""
 
 
 class TruncatedLaplace(
@@ -170,8 +170,8 @@ class TruncatedLaplace(
         return f"discrete Laplace noise of scale {decimal(self.scale)} within +-{self.bound:,}"
 
 
+# The noise on counts of cells that are known beforehand.
 CountLaw: TypeAlias = Law | TruncatedLaplace
-"""The noise on counts of cells that are known beforehand."""
 
 
 def bounded_law(cost: CentralMeasure, unit: Unit) -> TruncatedLaplace:
@@ -212,8 +212,8 @@ def bounded_law(cost: CentralMeasure, unit: Unit) -> TruncatedLaplace:
     return _of_least_bound(scale, cost.delta, (unit.rows_counted, unit.largest_cell, sides))
 
 
+# How many rows come or go at most, how many in one cell, and 2 if some come and others go.
 Moves: TypeAlias = tuple[int, int, int]
-"""How many rows come or go at most, how many in one cell, and 2 if some come and others go."""
 
 
 @lru_cache(maxsize=256)

@@ -56,7 +56,6 @@ from functools import lru_cache
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.basics import Array, least_whole, root
 from sfumato.errors import UsageError
@@ -80,7 +79,7 @@ class KeyNoise(IntegerLaw, frozen=True):
         """P(noise >= x) for integers x: float64 ndarray like ``x``."""
         raise NotImplementedError
 
-    def kept(self, counts: ArrayLike) -> Array:
+    def kept(self, counts: np.typing.ArrayLike) -> Array:
         """The probability that a key of so many rows is shown: float64 ndarray like ``counts``.
 
         It is 0 for a key of no rows.
@@ -197,14 +196,18 @@ def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
 # --- Gaussian noise and a threshold ---------------------------------------------------------------
 
 MOST_DELTA = Fraction(1, 4)
+
+# The relative error that a tail is assumed to have, if its terms are added up.
 SLACK = 1e-9
-"""The relative error that a tail is assumed to have, if its terms are added up."""
+
+# The sigma beyond which a tail is that of the normal law.
 WIDE = 2000.0
-"""The sigma beyond which a tail is that of the normal law."""
+
+# Terms of a tail so many sigma beyond its first one are below e^-98 of it.
 TAIL = 14
-"""Terms of a tail so many sigma beyond its first one are below e^-98 of it."""
+
+# Up to so many keys of one person alone are considered one by one.
 SINGLE = 32
-"""Up to so many keys of one person alone are considered one by one."""
 
 
 class ThresholdGaussian(

@@ -56,11 +56,11 @@ from sfumato.random.discrete import index_by_weight, multiset, subset
 
 # --- sums of weights ------------------------------------------------------------------------------
 
+# The exponent of an empty sum.
 NEVER = -(2**61)
-"""The exponent of an empty sum."""
 
+# Terms added one after the other at most: it bounds the relative error of a sum.
 BLOCK = 2**14
-"""Terms added one after the other at most: it bounds the relative error of a sum."""
 
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
@@ -176,14 +176,14 @@ def total(parts: list[Terms], rate: float) -> Terms:
 
 # --- the mechanism --------------------------------------------------------------------------------
 
+# The largest C for which e^-C and the sums beside it stay far from the ends of doubles.
 LARGEST_CLAMP = 640.0
-"""The largest C for which e^-C and the sums beside it stay far from the ends of doubles."""
 
+# How far, in nats, terms of one sum may lie apart: exp(-690) is still a normal double.
 LARGEST_EXPONENT = 690.0
-"""How far, in nats, terms of one sum may lie apart: exp(-690) is still a normal double."""
 
+# Nats by which C exceeds the logarithm of the number of tuples.
 BEYOND = 48.0
-"""Nats by which C exceeds the logarithm of the number of tuples."""
 
 
 def joint_slack(quantiles: int, edges: int, unit: Unit) -> Fraction:

@@ -75,11 +75,11 @@ from sfumato.mechanisms.noise import (
 
 # --- noise of several scales ----------------------------------------------------------------------
 
+# Stands for the variance of noise that is all but never there, where variances are divided.
 LEAST_SPREAD = 1e-250
-"""Stands for the variance of noise that is all but never there, where variances are divided."""
 
+# The share of alpha that the circle of ``exact_half_width`` may get wrong.
 OUTSIDE = 1e-9
-"""The share of alpha that the circle of ``exact_half_width`` may get wrong."""
 
 
 def spread(law: CountLaw) -> float:
@@ -205,15 +205,14 @@ def _masses(parts: Sequence[tuple[CountLaw, int]], length: int) -> Array:
 FEW_SUMS = 32
 FINER = 8
 
+# How many points of the circle there are for each coefficient: half-widths are rounded up to one.
 STEPS = 4
-"""How many points of the circle there are for each coefficient: half-widths are rounded up to one.
-"""
 
+# The share of alpha that each of the approximations may get wrong.
 SHARE = 2e-3
-"""The share of alpha that each of the approximations may get wrong."""
 
+# The logarithm of a Fourier coefficient below which all of them add less than rounding.
 NOTHING = -50.0
-"""The logarithm of a Fourier coefficient below which all of them add less than rounding."""
 
 
 class Weighted(msgspec.Struct, frozen=True):
@@ -507,8 +506,8 @@ def _log_transform(law: CountLaw, angles: Array) -> Array:
 
 # --- contrasts ------------------------------------------------------------------------------------
 
+# Points of the law of a sum. Wider laws are bounded instead.
 LONGEST = 2**20
-"""Points of the law of a sum. Wider laws are bounded instead."""
 
 
 @lru_cache(maxsize=2**14)

@@ -48,12 +48,12 @@ from sfumato.random.discrete import index_by_exponential, integer_below, survive
 
 # --- ranks ----------------------------------------------------------------------------------------
 
+# The largest common denominator of quantiles: others are rounded to multiples of its inverse, which
+# is public.
 FINEST_RANK = 2**22
-"""The largest common denominator of quantiles: others are rounded to multiples of its inverse,
-which is public.
-"""
+
+# The least distance of two quantiles that a user states, and of a quantile from 0 and 1.
 CLOSEST = Fraction(1, 10**6)
-"""The least distance of two quantiles that a user states, and of a quantile from 0 and 1."""
 MOST_QUANTILES = 10_000
 
 
@@ -254,11 +254,11 @@ def _rounded(q: Fraction) -> Fraction:
 
 # --- the mechanisms -------------------------------------------------------------------------------
 
+# Levels a k(o) are integers over 2**55.
 SHIFT = 55
-"""Levels a k(o) are integers over 2**55."""
 
+# Nats below the best at which all weights are the same: so no edge farther off is looked at.
 CLAMP = 128
-"""Nats below the best at which all weights are the same: so no edge farther off is looked at."""
 
 FEW_EDGES = 2**16 + 1
 

@@ -62,7 +62,6 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import Array, decimal
 from sfumato.errors import InternalError, UsageError, require_word
@@ -82,8 +81,9 @@ from sfumato.random.streams import Streams
 
 Rule: TypeAlias = Literal["truncated-geometric", "threshold", "stability"]
 RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")
+
+# Bits of the enclosures that prices and thresholds are made from.
 _DEPTH = 256
-"""Bits of the enclosures that prices and thresholds are made from."""
 
 
 class TruncatedGeometric(
@@ -365,18 +365,20 @@ def _curve(epsilon: Fraction, delta: Fraction) -> Array:
 
 # --- the selection as a value -------------------------------------------------------------------
 
+# The column of a batch that holds the keys.
 KEY = "key"
-"""The column of a batch that holds the keys."""
+
+# The column that holds the true count of each key.
 ROWS_OF_KEY = "rows_of_key"
-"""The column that holds the true count of each key."""
+
+# The column of the noisy counts of the keys that are shown.
 NOISY_ROWS = "noisy_rows"
-"""The column of the noisy counts of the keys that are shown."""
 
+# How many groups are decided at a time: temporary arrays stay small, whatever a batch holds.
 _TOGETHER = 2**16
-"""How many groups are decided at a time: temporary arrays stay small, whatever a batch holds."""
 
+# Kinds of keys: the streams of different kinds are different.
 _TEXT, _INTEGER, _BOOLEAN = range(3)
-"""Kinds of keys: the streams of different kinds are different."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -466,9 +468,9 @@ def canonical(keys: pa.Array) -> tuple[int, Array, Array]:
     data : uint8 ndarray
     """
     keys = _listed(keys)
-    if pt.is_boolean(keys.type):
+    if pa.types.is_boolean(keys.type):
         return _BOOLEAN, *_fixed(keys.cast(pa.uint8()), 1)
-    if pt.is_integer(keys.type):
+    if pa.types.is_integer(keys.type):
         return _INTEGER, *_fixed(keys.cast(pa.int64()), 8)
     texts = keys.cast(pa.large_string())
     _, offsets, data = texts.buffers()
@@ -482,9 +484,9 @@ def canonical(keys: pa.Array) -> tuple[int, Array, Array]:
 
 def _listed(keys: pa.Array) -> pa.Array:
     """Keys one by one, in a form that Arrow can filter: not in dictionaries, and not as views."""
-    if pt.is_dictionary(keys.type):
+    if pa.types.is_dictionary(keys.type):
         keys = keys.cast(keys.type.value_type)
-    return keys.cast(pa.large_string()) if pt.is_string_view(keys.type) else keys
+    return keys.cast(pa.large_string()) if pa.types.is_string_view(keys.type) else keys
 
 
 def _fixed(numbers: pa.Array, width: int) -> tuple[Array, Array]:

@@ -20,8 +20,8 @@ PRIOR = 0.01
 # How often the loss of Gaussian noise may be larger than previews say.
 SELDOM = 1e-6
 
+# An epsilon above it protects hardly anyone, and every statement of it says so.
 LARGE = 10
-"""An epsilon above it protects hardly anyone, and every statement of it says so."""
 
 # Percent, beyond which a belief is printed with dots.
 ALMOST = 99.99

@@ -107,8 +107,8 @@ from sfumato.privacy.measures import (
     PureDP,
 )
 
+# Sums of whole numbers: what an account has spent, as its composition counts it.
 State: TypeAlias = tuple[int, ...]
-"""Sums of whole numbers: what an account has spent, as its composition counts it."""
 
 # Above this, how many more answers fit is not counted.
 MOST_ANSWERS = 2**31

@@ -38,15 +38,16 @@ from sfumato.basics import (
 )
 from sfumato.errors import InternalError, UsageError, shown
 
+# An amount in whole units: of epsilon or rho, and of delta.
 Money: TypeAlias = tuple[int, int]
-"""An amount in whole units: of epsilon or rho, and of delta."""
 
 # How accounts add up.
 COMPOSITIONS = ("sum", "curves")
 
 LARGEST_EPSILON = 10**9
+
+# The largest costs that a ledger can count.
 LARGEST_RHO = 10**6
-"""The largest costs that a ledger can count."""
 
 # The amounts that accounts count, with the whole units of each to one.
 UNITS = {"epsilon": EPSILON_UNITS, "delta": DELTA_UNITS, "rho": RHO_UNITS}
@@ -380,8 +381,8 @@ def _amount(given: Exactly, name: str, limit: int) -> Fraction:
 
 # --- composition and conversions ------------------------------------------------------------------
 
+# What an account counts, in the words of a refusal.
 KINDS = {"pure": "epsilon alone", "approx": "epsilon and delta", "zcdp": "rho"}
-"""What an account counts, in the words of a refusal."""
 
 _IN_RHO = 'open another account, whose budget is a rho: budget="rho=0.5"'
 _WITH_DELTA = (

@@ -34,8 +34,8 @@ from sfumato.errors import InternalError, UsageError, printable, shown
 
 # --- limits on a person's rows --------------------------------------------------------------------
 
+# Of any limit: more rows than any table has.
 MOST_ROWS = 10**15
-"""Of any limit: more rows than any table has."""
 
 
 class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

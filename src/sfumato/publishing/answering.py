@@ -75,10 +75,11 @@ else:
 # --- what limits leave out ------------------------------------------------------------------------
 
 
+# Characters of a question's title in the log.
 LONGEST_NOTE = 200
-"""Characters of a question's title in the log."""
+
+# Part of the title of every question about persons.
 ABOUT_PERSONS = " of each person"
-"""Part of the title of every question about persons."""
 
 
 class LeftOut:

@@ -51,8 +51,8 @@ else:
 
 # --- what a plan asks -----------------------------------------------------------------------------
 
+# Which error of all numbers together the shares make as small as they can be.
 Minimised: TypeAlias = Literal["absolute", "squared"]
-"""Which error of all numbers together the shares make as small as they can be."""
 
 PlanNoise: TypeAlias = Literal["laplace", "gaussian"]
 
@@ -60,8 +60,8 @@ T = TypeVar("T")
 G = TypeVar("G")
 W_co = TypeVar("W_co", covariant=True)
 
+# Reads an option of a plan of some questions, or refuses it.
 Reader: TypeAlias = Callable[[object, Sequence[AnyQuestion]], object]
-"""Reads an option of a plan of some questions, or refuses it."""
 
 Accuracies: TypeAlias = tuple[Within | None, ...]
 Weights: TypeAlias = tuple[Fraction, ...]
@@ -221,6 +221,7 @@ def _names(question: AnyQuestion) -> list[str]:
 
 ADDING_UP = "a plan that adds up"
 
+# What a table of a family cannot be: the field of a histogram, why, and what to do.
 OWN: Mapping[str, tuple[str, str]] = {
     "records": ("its bins follow from the data", "Give bins or a width"),
     "selection": ("it selects keys, and a family has none", "Leave selection out"),
@@ -228,7 +229,6 @@ OWN: Mapping[str, tuple[str, str]] = {
     "workload": ("the family has noise of its own", "Leave workload out"),
     "noise": ("the family has noise of its own", "Leave noise out, or ask it in another plan"),
 }
-"""What a table of a family cannot be: the field of a histogram, why, and what to do."""
 
 
 def histograms_of(questions: Sequence[AnyQuestion]) -> list[int]:
@@ -255,8 +255,8 @@ def histograms_of(questions: Sequence[AnyQuestion]) -> list[int]:
     return places
 
 
+# A histogram of which nothing but an axis is said.
 _PLAIN = Histogram("x")
-"""A histogram of which nothing but an axis is said."""
 
 
 def family_of(
@@ -687,6 +687,7 @@ def _read_adds_up(given: object, _: Sequence[AnyQuestion]) -> object:
     return given or msgspec.UNSET
 
 
+# How the options of a plan are read.
 _OPTIONS: Mapping[str, Reader] = {
     "accuracy": read_accuracies,
     "weights": read_weights,
@@ -695,7 +696,6 @@ _OPTIONS: Mapping[str, Reader] = {
     "rows": lambda given, _: check_rows(given),
     "adds_up": _read_adds_up,
 }
-"""How the options of a plan are read."""
 
 
 def _checked_shares(shares: object, number: int) -> GivenNumbers:

@@ -29,8 +29,8 @@ from sfumato.publishing.plan import Plan
 
 WORTH_SAYING = 1.005  # times as much
 
+# The places of the questions that are answered within one rho.
 Way: TypeAlias = tuple[int, ...]
-"""The places of the questions that are answered within one rho."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,8 @@ def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
 
 # --- picking --------------------------------------------------------------------------------------
 
+# A choice, and its predicted error or the cost that it needs: the least one is taken.
 Scored: TypeAlias = tuple[Choice, float]
-"""A choice, and its predicted error or the cost that it needs: the least one is taken."""
 
 
 def _scored(terms: Terms, cost: CentralMeasure) -> list[Scored]:

@@ -43,12 +43,13 @@ from sfumato.publishing.verifying import Publication
 AXES: dict[str, type[msgspec.Struct]] = {registry.tag_of(kind): kind for kind in get_args(Axis)}
 TO_FILL_IN = "Type sfumato init FILE --out PLAN.toml for a plan to fill in"
 
+# The tables that a plan may leave out.
 OPTIONAL = frozenset({"publication"})
-"""The tables that a plan may leave out."""
 
+# What a question's own table may say of its share: the field, and that of ``[release]``.
 WISHES = {"accuracy": "accuracy", "weight": "weights"}
-"""What a question's own table may say of its share: the field, and that of ``[release]``."""
 
+# What TOML calls things, and an example of each, by msgspec's names.
 WORDS = {
     "int": ("a whole number", "2"),
     "float": ("a number with a point", "0.5"),
@@ -57,13 +58,13 @@ WORDS = {
     "array": ("a list in square brackets", '["a", "b"]'),
     "object": ("a table in braces", "{ ... }"),
 }
-"""What TOML calls things, and an example of each, by msgspec's names."""
 
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _LACKING = re.compile(r"Object missing required field `([^`]*)`")
+
+# What msgspec says of a table that does not fit its struct.
 _PLACE = re.compile(r" - at `\$\.(\w+)(?:\[([0-9]+)\])?[^`]*`$")
-"""What msgspec says of a table that does not fit its struct."""
 
 
 def _faults(plain: Mapping[str, object], title: str) -> Iterator[UsageError]:
@@ -210,6 +211,7 @@ def _example(kind: object) -> str:
 
 # --- text that is no TOML ---------------------------------------------------------------------
 
+# What a line may look like that does not parse: pattern, obstacle, remedy.
 _HINTS: Sequence[tuple[str, str, str]] = (
     (r".*\?", "holds a ? that is to be filled in", "Put a public bound or label in its place"),
     (
@@ -233,7 +235,6 @@ _HINTS: Sequence[tuple[str, str, str]] = (
         r"Write paths with /, or in single quotes, as in 'C:\data\visits.csv'",
     ),
 )
-"""What a line may look like that does not parse: pattern, obstacle, remedy."""
 
 
 def _not_toml(text: str, error: ValueError, title: str) -> UsageError:

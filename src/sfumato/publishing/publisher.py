@@ -170,8 +170,8 @@ def warn_of_no_name(source: Source) -> None:
 R2 = TypeVar("R2", bound=Release)
 R3 = TypeVar("R3", bound=Release)
 
+# Says what was charged, and what was not because its answer is stored; level INFO.
 LOG = logging.getLogger("sfumato")
-"""Says what was charged, and what was not because its answer is stored; level INFO."""
 
 
 @explained_methods

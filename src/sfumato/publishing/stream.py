@@ -244,11 +244,11 @@ S = TypeVar("S")
 CONFIDENCE = 0.95
 AGAIN = "Push the step again under its name: if it was taken after all, it counts once."
 
+# Takes the name of the last event; returns the name of this one and its increment, or refuses.
 Bring: TypeAlias = Callable[[str], tuple[str, Whole]]
-"""Takes the name of the last event; returns the name of this one and its increment, or refuses."""
 
+# Takes one step of a mechanism: from the bytes before it to the bytes after it and the output.
 Advance: TypeAlias = Callable[[bytes, Bring, Bits], tuple[bytes, Whole]]
-"""Takes one step of a mechanism: from the bytes before it to the bytes after it and the output."""
 
 
 class _Rows(NamedTuple):

@@ -211,9 +211,10 @@ def verify_signature(release: Release, signer: str) -> Verdict:
 
 # --- what only a person knows ---------------------------------------------------------------------
 
+# Characters of one text.
 LONGEST = 10_000
-"""Characters of one text."""
 
+# The fields of a disclosure document to which a person may add: they are filled without one.
 Note = Literal[
     "data_domain",
     "unprotected_quantities",
@@ -230,7 +231,6 @@ Note = Literal[
     "mechanisms",
     "justification",
 ]
-"""The fields of a disclosure document to which a person may add: they are filled without one."""
 
 
 class Publication(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

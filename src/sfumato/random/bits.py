@@ -47,11 +47,10 @@ from typing import NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 
-Words: TypeAlias = NDArray[np.uint64]
+Words: TypeAlias = np.typing.NDArray[np.uint64]
 """64-bit words of uniform bits."""
 
 KEY_BYTES = 2**30

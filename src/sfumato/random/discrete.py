@@ -34,14 +34,13 @@ from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.basics import Array, decimal
 from sfumato.errors import UsageError
 from sfumato.random.bits import Bits
 from sfumato.random.inversion import Law, Pair, Sampler, exp_minus
 
-Integers = NDArray[np.int64]
+Integers = np.typing.NDArray[np.int64]
 
 MAX_SCALE = 2**48
 """The largest scale or sigma: beyond it the tail of the law would leave 64-bit integers."""

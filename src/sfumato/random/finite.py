@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.random.bits import Bits, Words
 from sfumato.random.streams import Streams
@@ -52,7 +51,7 @@ class FiniteSampler:
         self._low = np.array(low, dtype=np.uint64)
         self._high = np.array(high, dtype=np.uint64)
 
-    def draw(self, size: int, bits: Bits) -> NDArray[np.int64]:
+    def draw(self, size: int, bits: Bits) -> np.typing.NDArray[np.int64]:
         """Return ``size`` independent outcomes, shape (size,); from streams, one of each."""
         if isinstance(bits, Streams):
             return self._draw_each(bits)
@@ -61,7 +60,7 @@ class FiniteSampler:
             self._fill(drawn[start : start + _CHUNK], bits)
         return drawn
 
-    def _draw_each(self, streams: Streams) -> NDArray[np.int64]:
+    def _draw_each(self, streams: Streams) -> np.typing.NDArray[np.int64]:
         """Draw one outcome from each stream: what ``draw(1, stream)`` draws."""
         prefixes = streams.block(0)[:, 0] >> np.uint64(64 - self.FIRST_BITS)
         drawn, is_open = self._located(prefixes)
@@ -69,13 +68,15 @@ class FiniteSampler:
             drawn[index] = self.draw(1, stream)[0]
         return drawn
 
-    def _fill(self, out: NDArray[np.int64], bits: Bits) -> None:
+    def _fill(self, out: np.typing.NDArray[np.int64], bits: Bits) -> None:
         prefixes = bits.words(out.size) >> np.uint64(64 - self.FIRST_BITS)
         out[:], is_open = self._located(prefixes)
         for index in np.flatnonzero(is_open):
             out[index] = self._refine(int(prefixes[index]), bits)
 
-    def _located(self, prefixes: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _located(
+        self, prefixes: Words
+    ) -> tuple[np.typing.NDArray[np.int64], np.typing.NDArray[np.bool_]]:
         """The only outcome that each prefix can lead to, and whether others are open after all."""
         # The first outcome whose high end exceeds the prefix is the only one that can contain all
         # of [prefix, prefix + 1): every outcome before it certainly ends at or below the prefix.

@@ -60,7 +60,6 @@ from typing import TypeAlias, cast
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.random.bits import Bits, Words
 from sfumato.random.streams import Streams
@@ -191,9 +190,9 @@ _OPEN = -(2**15)
 _RELATIVE_MARGIN = 2.0**-40
 _ABSOLUTE_MARGIN = 2.0**-50
 
-Integers = NDArray[np.int64]
-Lanes = NDArray[np.uint16]
-Flags = NDArray[np.bool_]
+Integers = np.typing.NDArray[np.int64]
+Lanes = np.typing.NDArray[np.uint16]
+Flags = np.typing.NDArray[np.bool_]
 
 
 class Sampler:
@@ -306,7 +305,7 @@ class Sampler:
             out[rejected] = again
             rejected = rejected[still]
 
-    def _try(self, out: Integers, bits: Bits) -> NDArray[np.intp]:
+    def _try(self, out: Integers, bits: Bits) -> np.typing.NDArray[np.intp]:
         """Fill ``out`` with one trial each, and return the indices of the trials that were
         rejected.
         """
@@ -316,17 +315,17 @@ class Sampler:
         if self.shift:
             out <<= np.int64(self.shift)
             out |= self._offsets(bits, out.size)
-        opened: NDArray[np.intp] = (decided == _OPEN).nonzero()[0]
+        opened: np.typing.NDArray[np.intp] = (decided == _OPEN).nonzero()[0]
         if not opened.size:
             return opened
         settled, accepted = self._settle(lanes[opened], out[opened], bits)
         out[opened] = settled
-        rejected: NDArray[np.intp] = opened[~accepted]
+        rejected: np.typing.NDArray[np.intp] = opened[~accepted]
         return rejected
 
     # --- inversion: from U to its interval ------------------------------------------------------
 
-    def _table_of_lanes(self) -> NDArray[np.int16]:
+    def _table_of_lanes(self) -> np.typing.NDArray[np.int16]:
         """Tabulate what each lane decides: the value, or the block, or _OPEN."""
         half = 1 << self.LANE_BITS - 1
         starts = np.arange(half, dtype=np.uint64) << np.uint64(self.WORD_BITS)
@@ -438,7 +437,9 @@ class Sampler:
         signed = np.where(negative, ~blocks, blocks)
         return cast(Integers, signed << self.shift | offsets)
 
-    def _distance_bounds(self, draws: Words) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _distance_bounds(
+        self, draws: Words
+    ) -> tuple[np.typing.NDArray[np.float64], np.typing.NDArray[np.float64]]:
         """Bound the distance at which f falls to V, for all V in [draw, draw + 1) / 2**WORD_BITS:
         (least, most).
         """

@@ -30,13 +30,12 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.basics import Array
 from sfumato.random.bits import Bits, Words
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Floats = np.typing.NDArray[np.float64]
+Integers = np.typing.NDArray[np.int64]
 
 SLOT_BITS = 10
 SLOTS: int = 2**SLOT_BITS

@@ -28,13 +28,12 @@ from typing import NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.random.bits import Words
 
-Bytes = NDArray[np.uint8]
-Offsets = NDArray[np.int64]
+Bytes = np.typing.NDArray[np.uint8]
+Offsets = np.typing.NDArray[np.int64]
 
 BLOCK = 16
 """Bytes of an AES block."""
@@ -197,7 +196,7 @@ class Streams:
         """Refuse words that would belong to no stream."""
         raise InternalError(f"A sampler of {count} words at once was given streams.")
 
-    def block(self, number: int, which: NDArray[np.int64] | None = None) -> Words:
+    def block(self, number: int, which: np.typing.NDArray[np.int64] | None = None) -> Words:
         """Give two words of each stream: uint64 ndarray of shape (streams, 2).
 
         Parameters
@@ -222,7 +221,7 @@ class Streams:
         """Give one stream, from its first word on."""
         return Stream(self, index, np.zeros(0, np.uint64))
 
-    def several(self, which: NDArray[np.int64]) -> Iterator[tuple[int, Stream]]:
+    def several(self, which: np.typing.NDArray[np.int64]) -> Iterator[tuple[int, Stream]]:
         """Give some streams with their indices, each from its first word on."""
         for start in range(0, len(which), _TOGETHER):
             part = which[start : start + _TOGETHER]

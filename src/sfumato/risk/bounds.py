@@ -21,7 +21,6 @@ import math
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.basics import Array, Exactly, ExplainedStruct, as_floats, fraction
 from sfumato.errors import UsageError, explained, explained_methods
@@ -53,7 +52,7 @@ from sfumato.risk.world_answers import (
 
 BOUNDS = ("tight", "loose")
 
-Prior: TypeAlias = ByColumn[ArrayLike] | None
+Prior: TypeAlias = ByColumn[np.typing.ArrayLike] | None
 Scale: TypeAlias = ByColumn[Exactly] | None
 
 
@@ -147,7 +146,7 @@ def posterior_belief(
 
 @explained
 def confidence(
-    prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]
+    prior: ByColumn[np.typing.ArrayLike], posterior: ByColumn[np.typing.ArrayLike]
 ) -> float | dict[str, float]:
     """How much did the adversary learn?
 
@@ -194,7 +193,7 @@ def _gain(prior: object, posterior: object) -> float:
 
 
 @explained
-def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
+def disclosure_risk(posterior: ByColumn[np.typing.ArrayLike]) -> float | dict[str, float]:
     """How sure is the adversary of the likeliest world?
 
     Parameters
@@ -450,7 +449,10 @@ def optimal_epsilon(
 
 
 def tight_parts(
-    column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None
+    column: Column,
+    query: Query,
+    prior: np.typing.ArrayLike | None = None,
+    sensitivity: Exactly | None = None,
 ) -> tuple[Answers, float]:
     """Return the distinct answers, and the sensitivity."""
     if prior is None:
@@ -461,7 +463,10 @@ def tight_parts(
 
 
 def loose_parts(
-    column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None
+    column: Column,
+    query: Query,
+    prior: np.typing.ArrayLike | None = None,
+    sensitivity: Exactly | None = None,
 ) -> tuple[float, float]:
     """Return ln of the odds against the likeliest world, and Dv / Df: 0 if answers never differ."""
     apart = world_range(column, query)

@@ -33,7 +33,6 @@ from sfumato.risk.world_answers import checked_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 Epsilons: TypeAlias = "Exactly | Sequence[Exactly] | Array | None"
 
@@ -341,7 +340,7 @@ def choose(
 
 
 def _choice_of(
-    column: Column, query: Query, risk: float, prior: ArrayLike | None, grid: Array | None
+    column: Column, query: Query, risk: float, prior: np.typing.ArrayLike | None, grid: Array | None
 ) -> Choice:
     """Choose for one column; its curves are over the epsilons of the grid, if there is one."""
     given = _one_sided(column, query)
@@ -378,7 +377,7 @@ def _choice_of(
 
 
 def _counted_worlds(
-    column: Column, query: Query, prior: ArrayLike | None, sensitivity: float | None
+    column: Column, query: Query, prior: np.typing.ArrayLike | None, sensitivity: float | None
 ) -> tuple[Answers | None, float]:
     """Return the distinct answers, and the sensitivity; None where there are too many worlds."""
     try:

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.basics import Array, Exactly, fraction
 from sfumato.errors import UsageError, nearest
@@ -36,12 +35,12 @@ class Pick(Protocol):
 class Frame(Protocol):
     """Anything with columns by name: a frame of pandas, polars or Arrow, or records of numpy."""
 
-    def __getitem__(self, name: str, /) -> ArrayLike: ...
+    def __getitem__(self, name: str, /) -> np.typing.ArrayLike: ...
 
 
 # An argument for all columns, or one for each by name.
 ByColumn: TypeAlias = V | Mapping[str, V]
-Universe: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Frame
+Universe: TypeAlias = np.typing.ArrayLike | Mapping[str, np.typing.ArrayLike] | Frame
 ROUNDING = 64 * np.finfo(float).eps
 # A number of worlds that is more than anything here lists or counts one by one.
 MANY = 2**63 - 1
@@ -145,7 +144,7 @@ def _picker(name: str) -> Pick:
     return pick
 
 
-def named_columns(universe: Universe) -> dict[str, ArrayLike] | None:
+def named_columns(universe: Universe) -> dict[str, np.typing.ArrayLike] | None:
     """Return the columns of a dict or of a frame; None for a single array."""
     if isinstance(universe, Mapping):
         return {str(name): records for name, records in universe.items()}

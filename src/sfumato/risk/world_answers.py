@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from sfumato.basics import Array, as_floats
@@ -253,7 +252,7 @@ def _without_each(column: Column, query: Query) -> Array:
     return listed[::-1].copy()
 
 
-def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
+def prior_answers(column: Column, query: Query, prior: np.typing.ArrayLike) -> Answers:
     """Return distinct answers under a prior that is given world by world."""
     weight = checked_prior(prior, column)
     if column.leaves_one_out and column.n > FEW:
@@ -262,7 +261,7 @@ def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
     return collapse(listed_answers(column, query), _tolerance(column, query), weight)
 
 
-def checked_prior(prior: ArrayLike, column: Column) -> Array:
+def checked_prior(prior: np.typing.ArrayLike, column: Column) -> Array:
     """Read a prior: the probabilities of all worlds, which add up to 1."""
     remedy = "Give one probability per world"
     if column.n <= 64:

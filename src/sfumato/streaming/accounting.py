@@ -53,12 +53,11 @@ from sfumato.streaming.generators import check_deviation
 
 # --- sensitivities --------------------------------------------------------------------------------
 
+# The best sums of a part of the tree, by the number m of participations in it.
+#
+# ``table[m][i, j]`` is the largest sum of squared node counts with at least i free steps before the
+# first participation and at least j after the last one; -inf if there is no such pattern.
 Table: TypeAlias = dict[int, Array]
-"""The best sums of a part of the tree, by the number m of participations in it.
-
-``table[m][i, j]`` is the largest sum of squared node counts with at least i free steps before the
-first participation and at least j after the last one; -inf if there is no such pattern.
-"""
 
 # The relative rise that covers the rounding of a sum of T non-negative doubles: it is above T 2^-53
 # for every T up to 10^7.

@@ -40,10 +40,11 @@ from sfumato.streaming.values import WHOLE, Leaf, Past, combine, empty, leaves, 
 V_co = TypeVar("V_co", covariant=True)
 M = TypeVar("M")
 
+# What a Toeplitz matrix keeps of a leaf: all of its values.
 Kept: TypeAlias = Past | tuple[Leaf, ...]
-"""What a Toeplitz matrix keeps of a leaf: all of its values."""
+
+# What decaying sums keep of a leaf: an ndarray of shape (d, size) if it is an array of numpy.
 Buffers: TypeAlias = list[Leaf] | Array
-"""What decaying sums keep of a leaf: an ndarray of shape (d, size) if it is an array of numpy."""
 
 
 @explained_methods

@@ -126,8 +126,8 @@ class NoiseState(ExplainedStruct, frozen=True):
         return f"<NoiseState at {self.position}{'' if self.private else '; NOT PRIVATE'}>"
 
 
+# The key and the scale of some noise, the number of the block, and each leaf's values in it.
 Block: TypeAlias = tuple[bytes, float, int, list[Sequence[V_co]]]
-"""The key and the scale of some noise, the number of the block, and each leaf's values in it."""
 
 
 @explained_methods

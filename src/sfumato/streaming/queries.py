@@ -22,7 +22,6 @@ from typing import ClassVar, NoReturn, Protocol, Self, TypeAlias, TypeVar, cast,
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.basics import Array, as_floats
 from sfumato.errors import UsageError, explained, explained_methods
@@ -492,14 +491,16 @@ class ArraySums(RecordSums, abc.ABC):
     """The steps that sums of arrays share: begin with zeros, clip, add up."""
 
     @abc.abstractmethod
-    def preprocess_record(self, params: object, record: ArrayLike) -> Array:
+    def preprocess_record(self, params: object, record: np.typing.ArrayLike) -> Array:
         """Return the clipped record."""
 
-    def initial_sample_state(self, template: ArrayLike) -> Array:
+    def initial_sample_state(self, template: np.typing.ArrayLike) -> Array:
         """Return the sum of no records that are like a template."""
         return np.zeros(np.shape(template))
 
-    def accumulate_record(self, params: object, sample_state: Array, record: ArrayLike) -> Array:
+    def accumulate_record(
+        self, params: object, sample_state: Array, record: np.typing.ArrayLike
+    ) -> Array:
         """Clip a record and add it to a sum."""
         return self.accumulate_preprocessed_record(
             sample_state, self.preprocess_record(params, record)
@@ -557,7 +558,7 @@ class GaussianSumQuery(ArraySums):
         """Return the clipping norm."""
         return own_state(global_state, GaussianSumState, "a sum", "GaussianSumQuery").l2_norm_clip
 
-    def preprocess_record(self, params: object, record: ArrayLike) -> Array:
+    def preprocess_record(self, params: object, record: np.typing.ArrayLike) -> Array:
         """Return the clipped record; one with a value that is not finite counts as zero."""
         if not isinstance(params, float | int):
             raise UsageError(
@@ -591,7 +592,7 @@ def own_state(state: object, kind: type[V], asked: str, query: str) -> V:
     return state
 
 
-def read_numbers(record: ArrayLike) -> Array:
+def read_numbers(record: np.typing.ArrayLike) -> Array:
     """Read a record as float64.
 
     Raises

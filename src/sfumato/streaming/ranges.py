@@ -13,7 +13,6 @@ from typing import ClassVar, NoReturn, Self
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.answers import Estimate, error_probability
 from sfumato.basics import Array, Exactly, whole
@@ -34,7 +33,7 @@ from sfumato.streaming.queries import (
 
 
 @explained
-def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
+def build_tree_from_leaf(leaf_nodes: np.typing.ArrayLike, arity: int = 2) -> list[Array]:
     """Add up neighbouring children until one root is left.
 
     Parameters
@@ -193,12 +192,12 @@ class TreeRangeSumQuery(ArraySums):
         state = own_state(global_state, RangeState, "a tree", "TreeRangeSumQuery")
         return state.arity, self._inner.derive_sample_params(state.inner_query_state)
 
-    def initial_sample_state(self, template: ArrayLike) -> Array:
+    def initial_sample_state(self, template: np.typing.ArrayLike) -> Array:
         """Return the sum of no trees, over as many cells as a template has."""
         layers = build_tree_from_leaf(np.zeros(np.shape(template)), self.arity)
         return np.concatenate(layers)
 
-    def preprocess_record(self, params: object, record: ArrayLike) -> Array:
+    def preprocess_record(self, params: object, record: np.typing.ArrayLike) -> Array:
         """Return the clipped tree over a record: a float64 ndarray of all nodes, the root first."""
         layers = build_tree_from_leaf(read_numbers(record), self.arity)
         inner_params = params[1] if isinstance(params, tuple) and len(params) == 2 else params
@@ -240,7 +239,7 @@ class TreeRangeSumQuery(ArraySums):
                 return DiscreteGaussian(Fraction(layers * self.unit.counts_l2_squared) / (2 * rho))
 
     def noisy_tree(
-        self, counts: ArrayLike, cost: CentralMeasure, noise: Bits | None = None
+        self, counts: np.typing.ArrayLike, cost: CentralMeasure, noise: Bits | None = None
     ) -> NoisyTree:
         """Add noise to every node over integer counts of cells, of shape (n,)."""
         cells = np.asarray(counts)

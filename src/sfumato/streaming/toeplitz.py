@@ -51,8 +51,8 @@ from sfumato.errors import explained, explained_methods
 
 # --- the square root ------------------------------------------------------------------------------
 
+# The longest horizon for which coefficients are computed.
 LONGEST = 10**7
-"""The longest horizon for which coefficients are computed."""
 
 # Binary places of the integers from which coefficients are rounded.
 _PLACES = 192

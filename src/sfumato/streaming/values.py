@@ -28,21 +28,20 @@ from typing import Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 
 import msgspec
 import numpy as np
-from numpy.typing import DTypeLike
 
 from sfumato.basics import Array
 from sfumato.errors import UsageError
 
 # --- values ---------------------------------------------------------------------------------------
 
+# Arrays above this size are processed piece by piece.
 WHOLE = 2**14
-"""Arrays above this size are processed piece by piece."""
 
 T = TypeVar("T")
 V = TypeVar("V")
 
+# A leaf, or nested lists, tuples and dicts of leaves; type checkers cannot express this.
 Nested: TypeAlias = object
-"""A leaf, or nested lists, tuples and dicts of leaves; type checkers cannot express this."""
 
 _NESTS: tuple[type, ...] = (dict, list, tuple)
 
@@ -192,14 +191,13 @@ def unlike() -> UsageError:
 
 # --- the past of a stream -------------------------------------------------------------------------
 
+# The number of steps in a unit.
 BASE = 64
-"""The number of steps in a unit."""
 
+# The values of n steps, and what all values up to them add to the n steps that follow.
+#
+# Both are ndarrays of shape (n, size).
 Block: TypeAlias = tuple[Array, Array]
-"""The values of n steps, and what all values up to them add to the n steps that follow.
-
-Both are ndarrays of shape (n, size).
-"""
 
 
 class Past(msgspec.Struct, frozen=True, eq=False):
@@ -239,7 +237,7 @@ class Past(msgspec.Struct, frozen=True, eq=False):
         return row_sum, Past(_merged(self.blocks, tail, weights), tail[:0])
 
 
-def empty(size: int, dtype: DTypeLike) -> Past:
+def empty(size: int, dtype: np.typing.DTypeLike) -> Past:
     """Return the past of no steps, whose rows have ``size`` numbers."""
     return Past((), np.empty((0, size), dtype=dtype))
 

@@ -29,7 +29,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.basics import pc
 from sfumato.data.addresses import Address, quoted, table_at
@@ -482,10 +481,10 @@ def _numeric_type(name: str, columns: Columns) -> pa.DataType:
 
 def _on_axis(values: pa.Array, column: Column, type_: pa.DataType) -> pa.Array:
     """Return what was sent, as it is read on an axis."""
-    if column is not None and (pt.is_date(values.type) or pt.is_timestamp(values.type)):
+    if column is not None and (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
         # What began again in the far past is put behind all other times; "-infinity" is before
         # them.
-        ticks = values.view(pa.int32() if pt.is_date32(values.type) else pa.int64())
+        ticks = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
         most = 2 ** (ticks.type.bit_width - 1) - 1
         began_again = pc.less(ticks, pa.scalar(-most - 1 + _SHIFT[ticks.type], ticks.type))
         return pc.if_else(began_again, pa.scalar(most, ticks.type), ticks).view(values.type)

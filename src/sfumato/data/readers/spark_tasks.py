@@ -15,7 +15,6 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.basics import Array
@@ -178,7 +177,7 @@ def _rows_of(cube: Cube) -> tuple[list[Array], list[pa.Array], list[Array]]:
 def as_bytes(keys: Sequence[Label]) -> pa.Array:
     """Write keys of one type, so that different ones stay apart."""
     listed = pa.array(keys)
-    if pt.is_boolean(listed.type):
+    if pa.types.is_boolean(listed.type):
         listed = listed.cast(pa.int8())
     return listed.cast(pa.string()).cast(pa.binary())
 
@@ -186,9 +185,9 @@ def as_bytes(keys: Sequence[Label]) -> pa.Array:
 def of_bytes(written: pa.Array, type_: pa.DataType) -> pa.Array:
     """Read keys that ``as_bytes`` wrote; ``type_`` is that of their column."""
     texts = written.cast(pa.large_string())
-    if pt.is_boolean(type_):
+    if pa.types.is_boolean(type_):
         return texts.cast(pa.int8()).cast(pa.bool_())
-    return texts.cast(pa.int64()) if pt.is_integer(type_) else texts
+    return texts.cast(pa.int64()) if pa.types.is_integer(type_) else texts
 
 
 @dataclass(frozen=True, repr=False)

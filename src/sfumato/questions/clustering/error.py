@@ -225,8 +225,8 @@ class NoisyCells:
 
 # --- the error ------------------------------------------------------------------------------------
 
+# The 95% half-width of a Laplace variable, in units of 1.96 of its standard deviations.
 HEAVIER_TAILS = math.log(20) / (math.sqrt(2) * 1.96)
-"""The 95% half-width of a Laplace variable, in units of 1.96 of its standard deviations."""
 
 
 def root_mean_square(

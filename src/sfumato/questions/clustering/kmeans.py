@@ -24,13 +24,16 @@ from sfumato.random.bits import Bits
 
 Method: TypeAlias = Literal["auto", "eugkm", "dplloyd", "privtree"]
 MOST_CLUSTERS = 1000
+
+# Share of the cost for the noisy number of rows.
 ROWS_SHARE = Fraction(1, 50)
-"""Share of the cost for the noisy number of rows."""
 REST_SHARE = Fraction(49, 50)
+
+# The number of rows that previews assume if nobody states one.
 MANY_ROWS = 10**15
-"""The number of rows that previews assume if nobody states one."""
+
+# Rows times epsilon below which "auto" takes a grid.
 FEW_ROWS = 1200
-"""Rows times epsilon below which "auto" takes a grid."""
 SUMS_OF_CELLS = (
     "each count is a cell of a grid; "
     "the weight of a cluster adds up the cells of its group, at most all there are"

@@ -60,8 +60,8 @@ from sfumato.random.bits import Bits
 
 # --- the whole numbers of rows --------------------------------------------------------------------
 
+# Steps on each side of the middle of an axis.
 HALF = 2**20
-"""Steps on each side of the middle of an axis."""
 MOST_AXES = 2**10
 
 
@@ -189,8 +189,8 @@ def nearest(rows: Array, centres: Array) -> Array:
 
 # --- steps ----------------------------------------------------------------------------------------
 
+# The paper's rho: half the size of a coordinate of a typical mean.
 TYPICAL_MEAN = 0.225
-"""The paper's rho: half the size of a coordinate of a typical mean."""
 MOST_STEPS = 7
 
 

@@ -44,8 +44,9 @@ from sfumato.random.bits import Bits
 # --- refining rough centres -----------------------------------------------------------------------
 
 MOST_STEPS = 3
+
+# Noise of this share of the loss, or less, is accepted from a clip radius.
 BEARABLE = 0.01
-"""Noise of this share of the loss, or less, is accepted from a clip radius."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from sfumato.answers import Axes, Captions, Estimate, Release, drawn, error_probability
 from sfumato.basics import Array, Exactly, sidak, table_of
@@ -327,7 +326,7 @@ class KMeansRelease(
             bounds[:, at] = end(inside, -1), end(touched, 1), end(~touched, -1), end(~inside, 1)
         return bounds[0], bounds[1], bounds[2], bounds[3]
 
-    def predict(self, points: ArrayLike) -> Array:
+    def predict(self, points: np.typing.ArrayLike) -> Array:
         """Which centre is nearest to each point? Each axis is scaled by its public bounds.
 
         Parameters

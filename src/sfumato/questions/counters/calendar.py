@@ -231,8 +231,8 @@ class ListedSteps:
         return len(self)
 
 
+# Steps in order, each with a name; indices count from 0.
 DeclaredSteps: TypeAlias = Calendar | ListedSteps
-"""Steps in order, each with a name; indices count from 0."""
 
 
 def _timing(begins: dt.datetime, every: object) -> _Timing:

@@ -21,10 +21,11 @@ import numpy as np
 from sfumato.domain import Interval, Label, iso_text
 from sfumato.errors import DataError, UsageError
 
+# A category, by its index, and a whole number of units of the resolution.
 Row: TypeAlias = tuple[int, int]
-"""A category, by its index, and a whole number of units of the resolution."""
+
+# Stands for a row that is not counted.
 DROPPED: Row = (-1, 0)
-"""Stands for a row that is not counted."""
 
 LARGEST_COUNT = 2**53
 

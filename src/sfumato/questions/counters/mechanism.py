@@ -23,11 +23,11 @@ from sfumato.random.bits import Bits
 
 S = TypeVar("S")
 
+# One integer per category.
 Whole: TypeAlias = tuple[int, ...]
-"""One integer per category."""
 
+# Takes the outputs one by one, in order, and returns the estimated totals, one per category.
 Estimator: TypeAlias = Callable[[Whole], Sequence[float]]
-"""Takes the outputs one by one, in order, and returns the estimated totals, one per category."""
 
 
 class CounterMechanism(Protocol[S]):

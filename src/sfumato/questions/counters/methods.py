@@ -63,11 +63,11 @@ from sfumato.streaming.toeplitz import BLT
 
 # --- no known horizon -----------------------------------------------------------------------------
 
+# The first tree takes 3^3 steps.
 FIRST = 3
-"""The first tree takes 3^3 steps."""
 
+# The noise at a step: distributions, and how many draws of each are added up.
 Draws: TypeAlias = tuple[tuple[DiscreteLaplace, int], ...]
-"""The noise at a step: distributions, and how many draws of each are added up."""
 
 
 class SegmentsState(msgspec.Struct, frozen=True):
@@ -223,8 +223,8 @@ def _tree(numerator: int, denominator: int, cells: int, index: int) -> ElderTree
 AnyMechanism: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
 Method: TypeAlias = Literal["auto", "tree", "toeplitz", "blt"]
 
+# Over how many steps mechanisms without a horizon are compared.
 COMPARED_STEPS = 1000
-"""Over how many steps mechanisms without a horizon are compared."""
 
 
 class Contribution:

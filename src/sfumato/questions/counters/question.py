@@ -49,8 +49,8 @@ from sfumato.questions.counters.tree import ElderTree, band
 
 # --- errors ---------------------------------------------------------------------------------------
 
+# How many steps are computed at a time: an array this long costs about as much as a number.
 BLOCK = 512
-"""How many steps are computed at a time: an array this long costs about as much as a number."""
 
 
 class TotalError(NamedTuple):

@@ -93,8 +93,8 @@ from sfumato.random.bits import Bits
 ROUNDING = 1e-12
 FAINT = 1e-10
 
+# Scales, and the number of draws of each.
 Draws: TypeAlias = tuple[tuple[Fraction, int], ...]
-"""Scales, and the number of draws of each."""
 
 
 def laplace_sum_log_tail(scale: Fraction, draws: int, k: int) -> float:

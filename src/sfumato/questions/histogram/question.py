@@ -11,7 +11,6 @@ from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question, SelectsKeys
 from sfumato.basics import Array, require_numbers, settle
@@ -628,7 +627,7 @@ class HistogramRelease(
             else self.paid.transposed(order, self.lattice.shape),
         )
 
-    def kept(self, counts: ArrayLike) -> Array:
+    def kept(self, counts: np.typing.ArrayLike) -> Array:
         """The probability that a key held by this many rows is shown.
 
         Parameters

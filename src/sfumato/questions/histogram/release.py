@@ -16,7 +16,6 @@ from typing import ClassVar, Self, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from sfumato.answers import (
     AnyQuestion,
@@ -377,7 +376,10 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         return self._estimate(confidence, *estimate, possible=(0, 1))
 
     def rate(
-        self, part: ArrayLike, among: ArrayLike | None = None, confidence: Exactly = "0.95"
+        self,
+        part: np.typing.ArrayLike,
+        among: np.typing.ArrayLike | None = None,
+        confidence: Exactly = "0.95",
     ) -> Estimate:
         """What share of some cells' rows lies in certain of them? The interval is within [0, 1].
 

@@ -50,8 +50,8 @@ from sfumato.random.bits import Bits
 
 # --- the adaptive grid ----------------------------------------------------------------------------
 
+# Shares of the number of rows, of the coarse cells and of the fine cells.
 SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]
-"""Shares of the number of rows, of the coarse cells and of the fine cells."""
 
 
 class AdaptiveGridPartitioner(
@@ -164,8 +164,8 @@ def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
 
 # --- the automatic partition ----------------------------------------------------------------------
 
+# Halvings between counts.
 STRIDE = 2
-"""Halvings between counts."""
 
 
 class AutoPartitioner(

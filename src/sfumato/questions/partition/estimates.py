@@ -96,11 +96,11 @@ def are_indices(which: Array | None, size: int) -> bool:
 
 # --- trees ----------------------------------------------------------------------------------------
 
+# Up to so many noisy counts, half-widths of cells follow from the exact law of their noise.
 MOST_DRAWS = 2**11
-"""Up to so many noisy counts, half-widths of cells follow from the exact law of their noise."""
 
+# How often a cell counts at most: once in the range itself, and once for each of four sides.
 MOST_TIMES = 5
-"""How often a cell counts at most: once in the range itself, and once for each of four sides."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -453,8 +453,9 @@ MedianPartitioner.examples = (MedianPartitioner("x", depth=1),)
 # --- several quantiles ----------------------------------------------------------------------------
 
 MOST_FANOUT = 16
+
+# The fan-out where none is stated.
 EVEN_FANOUT = 4
-"""The fan-out where none is stated."""
 
 
 def _even(parts: int) -> tuple[Fraction, ...]:

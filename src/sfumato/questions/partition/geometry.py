@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # --- grids ----------------------------------------------------------------------------------------
 
+# How many numbers are held at once while ranges are counted.
 BLOCK = 2**22
-"""How many numbers are held at once while ranges are counted."""
 
 
 @dataclass(frozen=True)
@@ -349,8 +349,8 @@ class Tree:
 
 # --- points, cells and ranges ---------------------------------------------------------------------
 
+# Lower and upper ends: numbers, dates, or arrays of them.
 Range: TypeAlias = "tuple[ArrayLike, ArrayLike] | list[ArrayLike]"
-"""Lower and upper ends: numbers, dates, or arrays of them."""
 
 
 def read_points(

@@ -398,8 +398,8 @@ class Draft:
 
 # --- shares of a path -----------------------------------------------------------------------------
 
+# A share is a multiple of this part of the cost, so that few different laws of noise occur.
 SLICES = 64
-"""A share is a multiple of this part of the cost, so that few different laws of noise occur."""
 
 
 def count_with_shares(

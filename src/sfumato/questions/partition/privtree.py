@@ -74,8 +74,9 @@ from sfumato.random.bits import Bits
 # Slices of the cost. One more pays for the number of rows, and the rest goes down the tree.
 TEST_SLICES = 16
 BLOCK_SLICES = 4
+
+# Halvings between counted levels.
 STRIDE = 4
-"""Halvings between counted levels."""
 
 
 class PrivTreePartitioner(

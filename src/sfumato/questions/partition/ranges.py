@@ -200,14 +200,14 @@ def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
 
 # --- a walk down the tree -------------------------------------------------------------------------
 
+# How many ranges walk together.
 BLOCK = 4096
-"""How many ranges walk together."""
 
+# From the number of an axis to lower and upper ends: float64 ndarrays of shape (ranges,).
 Ranges: TypeAlias = dict[int, tuple[Array, Array]]
-"""From the number of an axis to lower and upper ends: float64 ndarrays of shape (ranges,)."""
 
+# Which part of a cell counts that a range cuts: as much as it covers, nothing, or all of it.
 OfCut: TypeAlias = Literal["share", "nothing", "all"]
-"""Which part of a cell counts that a range cuts: as much as it covers, nothing, or all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,11 +427,11 @@ class RangeWalker:
 
 # --- summed-area tables ---------------------------------------------------------------------------
 
+# Lower and upper ends of ranges along each axis: float64 ndarrays of shape (ranges,).
 Ends: TypeAlias = "list[tuple[Array, Array]]"
-"""Lower and upper ends of ranges along each axis: float64 ndarrays of shape (ranges,)."""
 
+# For each axis, sums over slabs: cumulated by where nodes begin, and by where they end.
 _Slabs: TypeAlias = "list[tuple[Array, Array]]"
-"""For each axis, sums over slabs: cumulated by where nodes begin, and by where they end."""
 
 
 def edges_of(tree: Tree) -> list[Array]:

@@ -46,7 +46,6 @@ from sfumato.questions.partition.geometry import (
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 
 # --- boxes as GeoJSON -----------------------------------------------------------------------------
@@ -104,8 +103,8 @@ def _feature(
 
 # --- boxes of every size --------------------------------------------------------------------------
 
+# The share of the error probability that goes to the cells; the nodes above them get the rest.
 OF_CELLS = 0.6
-"""The share of the error probability that goes to the cells; the nodes above them get the rest."""
 
 
 @dataclass(frozen=True)
@@ -355,7 +354,9 @@ class Partition(
         centre = self.noisy if self.shown == "noisy" else self._estimates.cells(whole=False)
         return np.minimum(centre - half, self.counts), np.maximum(centre + half, self.counts)
 
-    def half_width(self, cells: ArrayLike | None = None, confidence: Exactly = "0.95") -> int:
+    def half_width(
+        self, cells: np.typing.ArrayLike | None = None, confidence: Exactly = "0.95"
+    ) -> int:
         """How far the sum of some cells' noisy counts may be from the truth.
 
         It follows from the exact law of the sum of the noise.
@@ -414,7 +415,7 @@ class Partition(
 
     # --- what users ask of it ---------------------------------------------------------------------
 
-    def assign(self, points: ArrayLike) -> Array:
+    def assign(self, points: np.typing.ArrayLike) -> Array:
         """Which box is each point in?
 
         Parameters

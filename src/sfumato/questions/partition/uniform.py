@@ -37,8 +37,8 @@ from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.release import Partition
 from sfumato.random.bits import Bits
 
+# The share of the number of rows, where no shares are stated.
 ROWS_SHARE = Fraction(1, 50)
-"""The share of the number of rows, where no shares are stated."""
 
 
 # --- in two steps ---------------------------------------------------------------------------------
@@ -184,8 +184,9 @@ def _geometric(units: int, fanout: float) -> int:
 # --- the partitioner ------------------------------------------------------------------------------
 
 MOST_CELLS = MOST_PARTITION_CELLS
+
+# A grid has at most this many times the number of cells that is aimed at.
 MOST_OVER = 4
-"""A grid has at most this many times the number of cells that is aimed at."""
 
 
 class UniformPartitioner(

@@ -39,8 +39,8 @@ from sfumato.domain import Cube
 from sfumato.errors import Infeasible
 from sfumato.mechanisms import FEW_EDGES, Ranks, tuples
 
+# The most sub-cells of a cell.
 MOST_SUBCELLS = 2**8
-"""The most sub-cells of a cell."""
 
 
 def subcells_for(cells: int, most: int, *, permute_and_flip: bool, together: int) -> int:

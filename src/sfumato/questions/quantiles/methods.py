@@ -114,12 +114,11 @@ from sfumato.random.bits import Bits
 
 # --- halving --------------------------------------------------------------------------------------
 
+# A function that chooses an edge.
+#
+# Its arguments are the edges, the share of their rows that shall lie below the chosen one, the
+# index of the quantile, and the level of halving.
 Choose: TypeAlias = Callable[[Ranks, Fraction, int, int], int]
-"""A function that chooses an edge.
-
-Its arguments are the edges, the share of their rows that shall lie below the chosen one, the index
-of the quantile, and the level of halving.
-"""
 
 
 def choose_by_halving(cells: Cells, at: Sequence[Fraction], choose: Choose) -> list[int]:

@@ -26,10 +26,11 @@ from sfumato.questions.quantiles.ranks import GapNoise, Paid
 from sfumato.questions.quantiles.release import QuantilesPreview, QuantileValues
 from sfumato.random.bits import Bits
 
+# Share of an axis' cost for counts of the rows between its values, which give them ranks.
 RANKS_SHARE = Fraction(1, 5)
-"""Share of an axis' cost for counts of the rows between its values, which give them ranks."""
+
+# Share of the cost for the numbers of rows of labels, in releases whose ranks are not paid for.
 ROWS_SHARE = Fraction(1, 5)
-"""Share of the cost for the numbers of rows of labels, in releases whose ranks are not paid for."""
 # These descriptions are stored in guarantees.
 DESCRIPTIONS = {
     "joint": "JointExp: all quantiles of an axis in one selection",

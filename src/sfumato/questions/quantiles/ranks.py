@@ -135,8 +135,8 @@ def gaps_at(ranks: Array, points: Array, at: Sequence[Fraction], snap: bool) -> 
 
 # --- ranks that are paid for ----------------------------------------------------------------------
 
+# The part of alpha that an interval of a share leaves to the noise of the number of rows.
 OF_SHARES = Fraction(1, 20)
-"""The part of alpha that an interval of a share leaves to the noise of the number of rows."""
 
 
 class Paid(Enum):
