@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -180,3 +181,17 @@ def test_a_worker_says_what_it_did_not_draw(
 
     monkeypatch.setattr(worker.Order, "pictures", warning)
     assert worker._reply(line) == b"null"
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_what_was_frozen_before_is_frozen_after(
+    same: list[worker.Order], drawn_here: list[worker.Pictures], is_frozen: bool
+) -> None:
+    """Garbage is looked for as the user said, and everywhere again."""
+    gc.unfreeze()
+    if is_frozen:
+        gc.freeze()
+    before = gc.get_freeze_count()
+    assert worker.drawn_together(same) == drawn_here
+    assert gc.get_freeze_count() == before
+    assert bool(before) == is_frozen

@@ -17,8 +17,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 import msgspec
@@ -63,7 +63,6 @@ _Line: TypeAlias = tuple[msgspec.Raw, str, str, str]
 def pictures(plot: Callable[[], Panels], title: str, description: str, name: str) -> Pictures:
     """Draw for a page, and the same for a phone; what is told and named is as for an `Order`."""
     drawn = []
-    # To put the house style in force takes long, so that it is done once for all.
     with style.house():
         for width, size in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
             with style.sized(width):
@@ -79,8 +78,9 @@ def drawn_together(orders: Sequence[Order]) -> list[Pictures]:
     workers = _started(desk)
     try:
         # This process draws as well, from the first moment on.
-        for at in desk:
-            desk.done[at] = orders[at].pictures()
+        with _at_work():
+            for at in desk:
+                desk.done[at] = orders[at].pictures()
     except BaseException:
         for worker in workers:
             worker.process.kill()
@@ -92,6 +92,21 @@ def drawn_together(orders: Sequence[Order]) -> list[Pictures]:
         order.pictures() if drawn is None else drawn
         for order, drawn in zip(orders, desk.done, strict=True)
     ]
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    """Do what each picture would else do by itself, and takes long, once for all of them."""
+    # Pictures leave much garbage, and nobody need look for it among what was there before.
+    is_frozen_here = not gc.get_freeze_count()
+    if is_frozen_here:
+        gc.freeze()
+    try:
+        with style.house():
+            yield
+    finally:
+        if is_frozen_here:
+            gc.unfreeze()
 
 
 def _started(desk: _Desk) -> list[_Worker]:
@@ -165,10 +180,7 @@ def _reply(line: bytes) -> bytes:
     try:
         written, *told = msgspec.json.decode(line, type=_Line)
         (release,) = stored_releases(b"[%b]" % written)
-        order = Order(release, *told)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return msgspec.json.encode(order.pictures())
+        return msgspec.json.encode(Order(release, *told).pictures())
     except Exception:
         # Whatever it is, the process that asked meets it as well, and tells its user.
         return b"null"
@@ -176,12 +188,14 @@ def _reply(line: bytes) -> bytes:
 
 def main() -> None:
     """Draw orders from stdin until it ends."""
-    gc.freeze()  # what was imported stays, and need not be looked through for garbage
+    gc.set_threshold(100_000)  # a picture makes about as many objects, and leaves few of them
     replies = sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing else is a reply
-    for line in sys.stdin.buffer:
-        replies.write(_reply(line) + b"\n")
-        replies.flush()
+    warnings.simplefilter("error")
+    with _at_work():
+        for line in sys.stdin.buffer:
+            replies.write(_reply(line) + b"\n")
+            replies.flush()
 
 
 if __name__ == "__main__":
