@@ -21,6 +21,7 @@ Run = Callable[..., tuple[int, str, str]]
         ["release", "plan.toml", "another.toml"],
         ["ledger", "list"],
         ["nothing"],
+        ["doctor", ""],
         ["mean", "people.parquet", "--axis", "kind=a,b", "--epsilon", "1"],
         ["histogram", "people.parquet", "--rows-per-person", "2.5"],
     ],

@@ -112,14 +112,16 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         UsageError
             Called before the charge.
         """
-        if not isinstance(self.measured_in, str):
-            for name in self.measured_in:
-                if name not in domain:
-                    raise UsageError(
-                        f"{title}, measured_in",
-                        f"the domain has no axis {name!r}; {nearest(name, domain)}",
-                        "Name an axis of it",
-                    )
+        for name in () if isinstance(self.measured_in, str) else self.measured_in:
+            if name not in domain:
+                raise UsageError(
+                    f"{title}, measured_in",
+                    f"the domain has no axis {name!r}; {nearest(name, domain)}",
+                    "Name an axis of it",
+                )
+        self._require_labels(title, lattice)
+
+    def _require_labels(self, title: str, lattice: Lattice) -> None:
         if any(axis.has_keys for axis in lattice.axes):
             return  # which keys there are is not known beforehand
         axes = [axis for axis in lattice.axes if isinstance(axis, LabelAxis)]

@@ -263,15 +263,18 @@ class Needs(msgspec.Struct, frozen=True):
                 "rows add their own values, and persons one value of their rows",
                 "Give of_person where persons are counted, and only there",
             )
+        if self.of_each_person:
+            self._require_number_of_each_person()
+
+    def _require_number_of_each_person(self) -> None:
         tells_number = len(self.lattice.axes) == 1 and self.lattice.axes[0].has_edges
-        if self.of_each_person and (not tells_number or self.sums):
+        if not tells_number or self.sums:
             raise UsageError(
                 "counting persons by a number that each of them has",
                 "it takes one axis of such numbers, and adds nothing up",
                 "Give a lattice of one axis with edges",
             )
-        of_cells = self.of_each_person and self.counted != "rows of each person"
-        if of_cells and self.cells is None:
+        if self.counted != "rows of each person" and self.cells is None:
             raise UsageError(
                 f"counting the {self.counted}",
                 "it does not say which cells these are",

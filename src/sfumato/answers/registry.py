@@ -149,6 +149,23 @@ def register(question: Q) -> Q:
     sfumato.errors.UsageError: registering Domain: it does not say which release answers it. ...
     """
     answer = answer_of(question)
+    _require_whole(question, answer)
+    before = _outside.get(tag_of(question))
+    if before is question:
+        return question
+    # A class that is defined again, as a notebook does, takes the place of the former one.
+    if before is not None and _same(question, before):
+        del _outside[tag_of(question)]
+        _clear()
+    _require_fitting(question, questions())
+    _require_fitting(answer, releases())
+    _outside[tag_of(question)] = question
+    _clear()
+    return question
+
+
+def _require_whole(question: type[Question[Release]], answer: type[Release]) -> None:
+    """Refuse a question that does not implement all of ``Question``."""
     for kind in (question, answer):
         config = kind.__struct_config__
         if not (config.frozen and config.tag and config.forbid_unknown_fields):
@@ -166,18 +183,6 @@ def register(question: Q) -> Q:
         raise _not_registered(
             question, "it has no proof", "Give it proof: ClassVar[Proof] = Proof(...)"
         )
-    before = _outside.get(tag_of(question))
-    if before is question:
-        return question
-    # A class that is defined again, as a notebook does, takes the place of the former one.
-    if before is not None and _same(question, before):
-        del _outside[tag_of(question)]
-        _clear()
-    _require_fitting(question, questions())
-    _require_fitting(answer, releases())
-    _outside[tag_of(question)] = question
-    _clear()
-    return question
 
 
 def discover() -> Mapping[str, UsageError]:

@@ -186,8 +186,11 @@ def _number_format(values: Sequence[object], kind: Kind) -> str:
         return "yyyy-mm-dd hh:mm:ss"
     if any(isinstance(value, dt.date) for value in values):
         return "yyyy-mm-dd"
-    numbers = [abs(value) for value in values if isinstance(value, int | float)]
-    if all(isinstance(value, int) or value.is_integer() for value in numbers):
+    return _amount_format([abs(value) for value in values if isinstance(value, int | float)], kind)
+
+
+def _amount_format(numbers: Sequence[float], kind: Kind) -> str:
+    if all(value % 1 == 0 for value in numbers):
         return WHOLE[kind]
     if kind != "amount" and all(round(value, 3) == value for value in numbers):
         return "General"

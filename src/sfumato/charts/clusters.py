@@ -169,14 +169,7 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     norm = Normalize(-1, 1)
     image = ax.imshow(places, cmap="PuOr", norm=norm, aspect="auto", interpolation="none")
     narrow = is_narrow(ax)
-    half = release.accuracy(CONFIDENCE)
-    labels = []
-    for rank, i in enumerate(order, 1):
-        weight = number(release.weights[i])
-        # On a phone the note alone says how accurate weights are.
-        reach = "" if narrow else f" ± {number(half[i])}"
-        labels.append(f"{rank}: {weight}{reach}" if release.known[i] else f"{rank}: not known")
-    ax.set_yticks(range(len(order)), labels)
+    ax.set_yticks(range(len(order)), _weights_in_words(release, order, narrow))
     is_crowded = len(names) > (2 if narrow else 4)
     ax.set_xticks(range(len(names)), names, **scales.turned(45 if is_crowded else 0))
     ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
@@ -188,6 +181,17 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     bar.set_ticks([-1, 0, 1], labels=["lower", "middle", "upper"])
     style.legend(ax, [], _note(release), wrap=36 if narrow else 76)
     return ax
+
+
+def _weights_in_words(release: KMeansRelease, order: Array, narrow: bool) -> list[str]:
+    half = release.accuracy(CONFIDENCE)
+    labels = []
+    for rank, i in enumerate(order, 1):
+        weight = number(release.weights[i])
+        # On a phone the note alone says how accurate weights are.
+        reach = "" if narrow else f" ± {number(half[i])}"
+        labels.append(f"{rank}: {weight}{reach}" if release.known[i] else f"{rank}: not known")
+    return labels
 
 
 def _numbers(ax: Axes, release: KMeansRelease, order: Array, image: AxesImage) -> None:

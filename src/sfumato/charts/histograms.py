@@ -105,8 +105,11 @@ def draw_counts(
         series = axes[short]
     density = density and series is None
     picture = Picture(main, series, columns, law, note, keys, density, what, is_cut)
-    is_across = main.has_edges or _runs_on(main)
-    return _bars(picture, ax) if is_across else _dots(picture, ax)
+    return _bars(picture, ax) if _is_across(main) else _dots(picture, ax)
+
+
+def _is_across(axis: LatticeAxis) -> bool:
+    return axis.has_edges or _runs_on(axis)
 
 
 def _runs_on(axis: LatticeAxis) -> bool:
@@ -189,7 +192,7 @@ def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
     main = axes[1 - which]
     # Dots of several series beside labels would make a picture of many screens.
     is_crowded = main.size * axes[which].size > MOST_DOTS
-    return None if is_crowded and not main.has_edges and not _runs_on(main) else which
+    return None if is_crowded and not _is_across(main) else which
 
 
 # --- along an Interval ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
@@ -33,7 +33,7 @@ from sfumato import __version__
 from sfumato.answers import discover
 from sfumato.audit import COLUMNS, sentence
 from sfumato.audit import audit as audited
-from sfumato.audit.findings import Progress
+from sfumato.audit.findings import Finding, Progress
 from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import json_option, report_option
 from sfumato.cli.output import emit_json, print_messages, table
@@ -84,19 +84,23 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     said = page_of(findings, page, "What an audit found")
     if as_json:
         emit_json(findings)
-    elif not sys.stdout.isatty():
-        table(COLUMNS, [finding.row() for finding in findings])
     else:
-        # A terminal shortens long tables, so each subject has one of its own.
-        for name, group in groupby(findings, key=attrgetter("subject")):
-            rows = [finding.row()[1:] for finding in group]
-            table(COLUMNS[1:], rows, title=name)
-    if not as_json:
+        _show(findings)
         print_messages(sentence(findings))
     if only is None:
         print_messages(*(f"Left out: {refusal}" for refusal in refused.values()))
     print_messages(*said)
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    if not sys.stdout.isatty():
+        table(COLUMNS, [finding.row() for finding in findings])
+        return
+    # A terminal shortens long tables, so each subject has one of its own.
+    for name, group in groupby(findings, key=attrgetter("subject")):
+        rows = [finding.row()[1:] for finding in group]
+        table(COLUMNS[1:], rows, title=name)
 
 
 @contextmanager

@@ -337,13 +337,13 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
     name = error.option_name
     # click reads -epsilon as -e and what follows it.
     one_hyphen = re.compile(rf"(?!--){re.escape(name)}[A-Za-z]")
-    for word in args:
-        if one_hyphen.match(word):
-            long = f"-{word.partition('=')[0]}"
-            near = long if long in flags else "--epsilon"
-            return UsageError(
-                f"{command} {word}", "one hyphen stands before it", f"Write {near}, with two"
-            )
+    word = next(filter(one_hyphen.match, args), None)
+    if word is not None:
+        long = f"-{word.partition('=')[0]}"
+        near = long if long in flags else "--epsilon"
+        return UsageError(
+            f"{command} {word}", "one hyphen stands before it", f"Write {near}, with two"
+        )
     if name == "--preview":
         return UsageError(
             f"{command} {name}",
@@ -403,13 +403,15 @@ def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageE
 
 def _extra_words(extra: str, command: str, context: click.Context | None) -> UsageError:
     """Words that belong to no option: most often a value that the shell took apart."""
-    first = extra.split(maxsplit=1)[0] if extra.split() else extra
+    # Of a word of blanks alone there is no first part.
+    first = [*extra.split(), extra][0]
     attempt = f"{command} ... {shown(extra)}"
-    if first[0] in LONG_DASHES:
+    option = first.lstrip(LONG_DASHES)
+    if option != first:
         return UsageError(
             attempt,
             "it begins with a long dash, which a text processor makes of two hyphens",
-            f"Write --{first.lstrip(LONG_DASHES)}",
+            f"Write --{option}",
         )
     if ".." in extra or "=" in extra:
         return UsageError(

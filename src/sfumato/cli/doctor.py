@@ -65,19 +65,10 @@ def doctor(ledger: str | Path, as_json: bool) -> int:
     noise is wrong.
     """
     system = f"{__version__} on Python {platform.python_version()}, {platform.system()}"
-    versions = {name: _version(name) for name in NEEDED}
-    missing = [name for name, version in versions.items() if version is None]
-    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
-    if missing:
-        libraries = f"missing: {', '.join(missing)}"
-    # Nothing is wrong if an optional library is missing, or tables in Spark cannot be counted.
-    extras = [
-        f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
-    ]
     checks = [
         Line("sfumato", True, system),
-        Line("libraries", not missing, libraries),
-        Line("extras", True, ", ".join(extras)),
+        *_libraries(),
+        # Nothing is wrong if tables in Spark cannot be counted.
         Line("spark", True, fitness()),
         _checked("randomness", _randomness),
         _checked("disk", lambda: _disk(ledger)),
@@ -102,6 +93,19 @@ def _checked(name: str, check: Callable[[], str]) -> Line:
         return Line(name, False, str(error))
     except (OSError, sqlite3.Error, AssertionError) as error:
         return Line(name, False, f"{type(error).__name__}: the check failed")
+
+
+def _libraries() -> tuple[Line, Line]:
+    versions = {name: _version(name) for name in NEEDED}
+    missing = [name for name, version in versions.items() if version is None]
+    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
+    if missing:
+        libraries = f"missing: {', '.join(missing)}"
+    # Nothing is wrong if an optional library is missing.
+    extras = [
+        f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
+    ]
+    return Line("libraries", not missing, libraries), Line("extras", True, ", ".join(extras))
 
 
 def _version(name: str) -> str | None:

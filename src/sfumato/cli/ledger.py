@@ -504,18 +504,20 @@ ledger.add_command(roles)
 
 
 def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
-    """Return cost and note of an entry, in words.
+    """Return cost and note of an entry, in words."""
+    if entry.kind in ("open", "bind", "cap"):
+        return "", _what_account_is(entry)
+    cost = written(rule, entry.cost) if any(entry.cost) else ""
+    by = f"{entry.spender!r}: " if entry.spender else ""
+    return cost, f"{by}{entry.note}"
 
-    The entries that say what an account is ("open", "bind", "cap") have a note in JSON.
-    """
-    if entry.kind not in ("open", "bind", "cap"):
-        cost = written(rule, entry.cost) if any(entry.cost) else ""
-        by = f"{entry.spender!r}: " if entry.spender else ""
-        return cost, f"{by}{entry.note}"
+
+def _what_account_is(entry: Entry) -> str:
+    """Return in words what an entry says of its account: its note is in JSON."""
     note = json.loads(entry.note)
     match entry.kind:
         case "open" if "widens" in note:
-            return "", f"widened to {written('approx', tuple(note['terms']['total']))}, by curves"
+            return f"widened to {written('approx', tuple(note['terms']['total']))}, by curves"
         case "open":
             how = ""
             if (terms := terms_in(entry.note)) and note["rule"] == "approx":
@@ -524,13 +526,13 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
                 target = written("approx", curves_of(terms).total)
                 how = f", may be widened to {target}, by curves"
             total = written(note["rule"], tuple(note["total"]))
-            return "", f"total {total}{how}"
+            return f"total {total}{how}"
         case "bind":
             data = f", of the data set {note['data']!r}" if note["data"] else ""
-            return "", f"protects {note['protects']}{data}"
+            return f"protects {note['protects']}{data}"
         case _:
             ceiling = written(note["rule"], tuple(note["ceiling"]))
-            return "", f"ceiling of {entry.spender or note['data']!r} {ceiling}"
+            return f"ceiling of {entry.spender or note['data']!r} {ceiling}"
 
 
 def _head(text: str | None) -> tuple[int, str] | None:

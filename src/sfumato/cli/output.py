@@ -298,9 +298,6 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
 
     ``named``: whether the accuracy says of which answer it is, one of several.
     """
-    from sfumato.questions.histogram.bins import uneven
-    from sfumato.questions.histogram.question import HistogramRelease
-
     # On a terminal each table of a family stands by itself, without the columns of the others.
     members = release.members if sys.stdout.isatty() else {}
     for heading, member in members.items() or [(release.heading, release)]:
@@ -312,15 +309,21 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
     accuracy = accuracy_sentence(release) or "It states no accuracy."
     sentences = (*release.facts, accuracy)
     print_messages(*(f"{about}{sentence}" for sentence in sentences))
-    remarks = []
-    if isinstance(release, HistogramRelease) and release.rows is None:
-        # Bins may hold unequally many whole numbers.
-        remarks = uneven(release.lattice)
-    for remark in remarks:
-        # Others begin with the name of a column, which is written as it is.
-        print_messages(
-            f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}."
-        )
+    print_messages(*_on_bins(release))
+
+
+def _on_bins(release: Release) -> list[str]:
+    """Return which bins hold unequally many whole numbers, as sentences."""
+    from sfumato.questions.histogram.bins import uneven
+    from sfumato.questions.histogram.question import HistogramRelease
+
+    if not isinstance(release, HistogramRelease) or release.rows is not None:
+        return []
+    # A remark that does not begin with "if" begins with the name of a column, written as it is.
+    return [
+        f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}."
+        for remark in uneven(release.lattice)
+    ]
 
 
 def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:

@@ -277,14 +277,18 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
             )
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
-        try:
-            forms = ((re.fullmatch(form, values, re.DOTALL), build) for form, build in AXIS_FORMS)
-            axes[name] = next(build(name, match.groupdict()) for match, build in forms if match)
-        except UsageError as error:
-            # The domain speaks of its own classes; here one types text.
-            option = f"--axis {shown(f'{name}={values}')}"
-            raise type(error)(option, error.obstacle, _remedy(error, name, values)) from None
+        axes[name] = _axis(name, values)
     return axes
+
+
+def _axis(name: str, values: str) -> Axis:
+    try:
+        forms = ((re.fullmatch(form, values, re.DOTALL), build) for form, build in AXIS_FORMS)
+        return next(build(name, match.groupdict()) for match, build in forms if match)
+    except UsageError as error:
+        # The domain speaks of its own classes; here one types text.
+        option = f"--axis {shown(f'{name}={values}')}"
+        raise type(error)(option, error.obstacle, _remedy(error, name, values)) from None
 
 
 def _remedy(error: UsageError, name: str, values: str) -> str:

@@ -111,11 +111,13 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         if (choice := answers.choice) is not None:
             of_plan = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
             picked = {"picked": of_plan}
-        plain = [
-            {"preview": answer, "accuracy": answer.accuracy(), "counted": answer.counted}
-            for answer in answers
-        ]
-        emit_json([answer | picked for answer in plain])
+        emit_json(
+            [
+                {"preview": answer, "accuracy": answer.accuracy(), "counted": answer.counted}
+                | picked
+                for answer in answers
+            ]
+        )
         return
     for text in answers.answers():
         prose(text)
@@ -276,8 +278,8 @@ def check(table: TableSettings, all_labels: bool, as_json: bool) -> int:
         click.echo(losses.to_json())
     else:
         click.echo(str(losses))
-        lattices = [need.lattice for _, need in needs or [] if need.counted == "rows"]
-        axes = lattices[0].names if lattices else ()
+        of_rows = (need.lattice.names for _, need in needs or [] if need.counted == "rows")
+        axes = next(of_rows, ())
         # Which question tells what the limits leave out, so that it can be published.
         if said := advice(rows.unit, in_rho=False, axes=axes):
             how = said.removeprefix("to learn how much that leaves out, ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -101,6 +101,11 @@ class Form:
     flag: bool = False
     hint: str = ""
     gather: Callable[[tuple[str, ...]], object] | None = None
+
+    @property
+    def param_type(self) -> click.ParamType[object]:
+        """What the text of the option, which may be a list, is read as."""
+        return Several(self.reads) if self.several else self.reads
 
     def gathered(self, _: object, __: object, texts: tuple[str, ...]) -> object:
         """Make one value of a repeated option; one that is left out has none."""
@@ -238,8 +243,7 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
     def ask(settings: PublishSettings, given: Fields) -> None:
         domain = settings.table.domain()
         # An axis that another option names, such as --by, is not what the question is about.
-        stated = [given[field] for field in texts & given.keys()]
-        named = {axis for axes in stated for axis in (axes if isinstance(axes, tuple) else [axes])}
+        named = _axes_in([given[field] for field in texts & given.keys()])
         if names_value and VALUE_FIELD not in given:
             value = _value_axis(kind, settings.table.subject(domain, Interval), domain, named)
             given = given | {VALUE_FIELD: value}
@@ -249,6 +253,11 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
         publish(settings, domain, question_of(kind, given | _axis_field(kind, subject)))
 
     return ask
+
+
+def _axes_in(stated: Iterable[object]) -> set[object]:
+    """Return the names in options of which some take one axis, and some take several."""
+    return {axis for axes in stated for axis in (axes if isinstance(axes, tuple) else [axes])}
 
 
 def _value_axis(
@@ -326,8 +335,8 @@ def form_of(kind: Type) -> Form | None:
             if form is None or form.several or form.flag:
                 return None
             return replace(form, several=True)
-        case LiteralType(values=values) if {type(value) for value in values} == {str}:
-            return Form(click.Choice([str(value) for value in values]))
+        case LiteralType(values=values) if set(map(type, values)) == {str}:
+            return Form(click.Choice(list(map(str, values))))
         case CustomType() if kind.cls is Fraction:
             # Text, because a float would be rounded before the question is made.
             return Form()
@@ -339,7 +348,7 @@ def _form_of_union(kind: UnionType) -> Form | None:
     if any(isinstance(part, TupleType) for part in kind.types):
         # A tuple is one value of several parts, and an option reads one part only.
         return None
-    forms = [form for part in kind.types if (form := form_of(part)) is not None]
+    forms = list(filter(None, map(form_of, kind.types)))
     # A single value is a list of one, so that a list is the form for both.
     forms = [form for form in forms if form.several] or forms
     # What reads all that these forms read, if there is such a type.
@@ -411,24 +420,26 @@ def _option(
     repeated: dict[str, object] = {}
     if form.several or form.gather is not None:
         repeated = {"multiple": True, "default": (), "callback": form.gathered}
-    hint = form.hint
-    default = None if field is None else field.default
-    is_required = field is not None and field.required
-    if is_required and name == VALUE_FIELD:
-        hint = f"{hint}  [default: the only column of numbers]".strip()
-    elif "[default: " not in hint and isinstance(default, str | int | float | Fraction):
-        # The hint does not state the default of the field itself.
-        hint = f"{hint}  [default: {default}]".strip()
     return GroupedOption(
         [option_name, name],
         group=QUESTION,
         common=common,
         is_flag=form.flag,
-        type=Several(form.reads) if form.several else form.reads,
-        required=is_required and name != VALUE_FIELD,
-        help=hint,
+        type=form.param_type,
+        required=field is not None and field.required and name != VALUE_FIELD,
+        help=_with_default(form.hint, field),
         **{"default": None, **repeated},
     )
+
+
+def _with_default(hint: str, field: FieldInfo | None) -> str:
+    """Return the help of an option, and what holds without it where the help does not say so."""
+    default = None if field is None else field.default
+    if field is not None and field.required and field.name == VALUE_FIELD:
+        default = "the only column of numbers"
+    elif "[default: " in hint or not isinstance(default, str | int | float | Fraction):
+        return hint
+    return f"{hint}  [default: {default}]".strip()
 
 
 # --- what the docstring says ---

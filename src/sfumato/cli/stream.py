@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 from numbers import Integral
 from pathlib import Path
-from typing import Literal, SupportsFloat
+from typing import Literal, SupportsFloat, TextIO
 
 import click
 import msgspec
@@ -301,16 +301,9 @@ class StreamInput:
         if columns is not None and steps.is_parquet(self.file):
             yield from steps.from_parquet(self.file, columns, self.calendar)
             return
-        from_stdin = str(self.file) == "-"
-        encoding = NO_OPTIONS.encoding if columns is None else columns.written.encoding
-        text = sys.stdin if from_stdin else steps.open_text(self.file, encoding)
-        # Standard input is read as a file in this encoding is.
-        is_other = encoding != NO_OPTIONS.encoding
-        if from_stdin and is_other and isinstance(sys.stdin, TextIOWrapper):
-            sys.stdin.reconfigure(encoding=encoding, errors="replace")
-        with text:
+        with self._opened() as text:
             lines: Iterator[str] = iter(text)
-            if self.follow and not from_stdin:
+            if self.follow and text is not sys.stdin:
                 lines = steps.growing(text, lambda: stop.asked)
             if columns is None:
                 yield from steps.from_lines(lines, sums=sums, first=first, calendar=self.calendar)
@@ -322,6 +315,15 @@ class StreamInput:
                 calendar=self.calendar,
                 ended=lambda: not (self.follow or stop.asked),
             )
+
+    def _opened(self) -> TextIO:
+        encoding = NO_OPTIONS.encoding if self.columns is None else self.columns.written.encoding
+        if str(self.file) != "-":
+            return steps.open_text(self.file, encoding)
+        # Standard input is read as a file in this encoding is.
+        if encoding != NO_OPTIONS.encoding and isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding=encoding, errors="replace")
+        return sys.stdin
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -561,7 +563,7 @@ def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[s
 def _publish_steps(
     opened: Stream, source: StreamInput, *, first: int, history: bool, stop: StopRequest
 ) -> None:
-    """Publish and print steps until the input ends or a signal comes; say what was published."""
+    """Publish and print steps until the input ends or a signal comes."""
     printed = opened.step
     if history:
         for total in opened:
@@ -580,18 +582,23 @@ def _publish_steps(
             _print(total)
             progress.at(total.step)
     progress.end()
+    _tell_end(opened, source, was_stopped=stop.asked)
+
+
+def _tell_end(opened: Stream, source: StreamInput, *, was_stopped: bool) -> None:
+    """Say what was published, and what is not protected."""
     if source.columns is not None and source.calendar is None:
         print_messages(
             f"Not protected: which {source.columns.step} has rows at all. "
             "A calendar hides it: --from and --to, or --steps."
         )
     guarantee = opened.history().guarantee
-    done = "Stopped" if stop.asked else "Done"
+    done = "Stopped" if was_stopped else "Done"
     print_messages(
         f"{done} after step {opened.step:,}{_of(opened.horizon)}. {guarantee.sentence()}",
         guarantee.counted,
     )
-    if stop.asked:
+    if was_stopped:
         print_messages("The same command goes on from here.")
 
 

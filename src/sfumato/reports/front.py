@@ -8,7 +8,7 @@ are bars, because a reader compares answers and accounts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -204,9 +204,8 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
     measures = _measures(list(by_charge.values()))
     central = [measure for measure in measures if isinstance(measure, PureDP | ApproxDP | ZCDP)]
     kinds = {isinstance(measure, ZCDP) for measure in measures}
-    guarantees = [release.guarantee for release in by_charge.values()]
-    entities = {_entity(guarantee.unit) for guarantee in guarantees}
-    is_private = all(guarantee.private for guarantee in guarantees)
+    entities = {_entity(release.guarantee.unit) for release in by_charge.values()}
+    is_private = all(release.guarantee.private for release in by_charge.values())
     if len(central) < len(measures) or len(kinds) != 1 or len(entities) != 1 or not is_private:
         return None
     return compose(central)
@@ -308,14 +307,20 @@ def _published(releases: Sequence[Release]) -> Block:
     boxes = [_boxes(release) for release in releases if isinstance(release, Partition)]
     lines += [*_known_numbers(releases), *boxes][:4]
     lines += [*_scopes(releases), *_agreement(releases)]
+    caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
+    bars = _clear_bars(named)
+    return _block("published", "What was published", lines, caption, bars, hatches=True)
+
+
+def _clear_bars(named: Iterable[tuple[str, Release]]) -> list[Bar]:
+    """Return for each table how many of its numbers stand out; boxes of maps are no such."""
     bars = []
     for label, release in named:
         seen, size = _clear(release) or (0, 0)
         if size and not isinstance(release, Partition):
             known = f"{seen:,} of {size:,}"
             bars.append(Bar(label, seen / size, known))
-    caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
-    return _block("published", "What was published", lines, caption, bars, hatches=True)
+    return bars
 
 
 def _known_numbers(releases: Sequence[Release]) -> list[str]:

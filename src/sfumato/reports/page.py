@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, TypeGuard, TypeVar, get_args
 
 from markupsafe import Markup
 
-from sfumato.answers import Release, standing
+from sfumato.answers import Receipt, Release, standing
 from sfumato.basics import page_template, write_bytes
 from sfumato.errors import UsageError, explained, shown
 from sfumato.local.clustering import PrivateKMeans
@@ -25,6 +25,7 @@ from sfumato.questions.persons import Recommendation
 from sfumato.reports import decisions, front, headings, sections
 from sfumato.reports.decisions import Decision
 from sfumato.reports.glances import glances
+from sfumato.reports.headings import Study
 from sfumato.reports.tables import Finding
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
@@ -112,26 +113,16 @@ def render(
     models = _of_kind(items, PrivateKMeans)
     findings = [item for item in items if not isinstance(item, Release | DECISIONS | PrivateKMeans)]
     receipts = [release.receipt for release in releases if release.receipt is not None]
-    # Dates come from the receipts: a clock read now would make two pages of one release differ.
-    dates = sorted({receipt.time[:10] for receipt in receipts})
     limits = bool(_of_kind(items, Recommendation))
     technical = audience == "technical"
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
     accounts = front.accounts(releases)
     shown = sections.of_answers(releases, anchors)
-    studies = [decisions.study(decision, f"choice-{i}") for i, decision in enumerate(chosen, 1)]
-    studies += [
-        sections.study(model, f"devices-{i}", technical=technical)
-        for i, model in enumerate(models, 1)
-    ]
-    # What was made under a public seed protects nobody.
-    guarantees = [release.guarantee for release in releases]
-    guarantees += [model.guarantee_ for model in models]
     text = page_template(_TEMPLATE).render(
         title=title or _title(bool(releases), bool(models), limits),
         limits=limits,
         devices=len(models),
-        dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
+        dates=_first_and_last_date(receipts),
         technical=technical,
         front=front.blocks(releases, accounts),
         glances=glances(releases),
@@ -139,14 +130,38 @@ def render(
         script=_script() if any(section.is_map for section in shown) else None,
         proofs=sections.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
-        studies=studies,
+        studies=_studies(chosen, models, technical=technical),
         findings=findings,
         accounts=accounts,
-        private=all(guarantee.private for guarantee in guarantees),
+        private=_is_private(releases, models),
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
     return headings.shared(text)
+
+
+def _first_and_last_date(receipts: Iterable[Receipt]) -> list[str]:
+    # Dates come from the receipts: a clock read now would make two pages of one release differ.
+    dates = sorted({receipt.time[:10] for receipt in receipts})
+    return dates if len(dates) < 2 else [dates[0], dates[-1]]
+
+
+def _studies(
+    chosen: Iterable[Decision], models: Iterable[PrivateKMeans], *, technical: bool
+) -> list[Study]:
+    studies = [decisions.study(decision, f"choice-{i}") for i, decision in enumerate(chosen, 1)]
+    studies += [
+        sections.study(model, f"devices-{i}", technical=technical)
+        for i, model in enumerate(models, 1)
+    ]
+    return studies
+
+
+def _is_private(releases: Iterable[Release], models: Iterable[PrivateKMeans]) -> bool:
+    # What was made under a public seed protects nobody.
+    guarantees = [release.guarantee for release in releases]
+    guarantees += [model.guarantee_ for model in models]
+    return all(guarantee.private for guarantee in guarantees)
 
 
 def _of_kind(items: Sequence[Item], kind: type[T]) -> list[T]:

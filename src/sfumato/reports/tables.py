@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
@@ -180,10 +180,7 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
     fields, half = _fields(frame, statistic, (down, across))
     if len(fields) != frame.num_rows:
         return None
-    rows = tuple(
-        (Cell(cell(label, "label")), *(fields[label, head] for head in heads))
-        for label in labels[down][:MOST_ROWS]
-    )
+    rows = _field_rows(fields, labels[down][:MOST_ROWS], heads)
     return Sheet(
         columns=(f"{down} / {across}", *(cell(head, "label") for head in heads)),
         text=(True, *[False] * len(heads)),
@@ -217,6 +214,14 @@ def _field(
     interval = "" if is_even else f"{cell(low)} to {cell(high)}"
     text = cell(value) if is_known and value is not None else UNKNOWN
     return Cell(text, interval, hatched)
+
+
+def _field_rows(
+    fields: Mapping[tuple[object, object], Cell], labels: Sequence[object], heads: Sequence[object]
+) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(
+        (Cell(cell(label, "label")), *(fields[label, head] for head in heads)) for label in labels
+    )
 
 
 def _crossed_reading(statistic: str, half: str, rows: Sequence[Sequence[Cell]]) -> str:

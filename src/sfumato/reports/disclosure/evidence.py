@@ -173,12 +173,11 @@ def gathered(
         If the ledger itself was edited.
     """
     paid = _each_once(releases)
-    receipts = [receipt for _, receipt in paid]
+    described, receipts = zip(*paid, strict=True)
     remedy = "Write one document for each"
     name = _common([receipt.account for receipt in receipts], "accounts", remedy)
     remedy = "Publish all of them with one version, or write one document for each"
     version = _common([receipt.version for receipt in receipts], "versions of Sfumato", remedy)
-    described = tuple(release for release, _ in paid)
     units = [release.guarantee.unit.protects for release in described]
     _common(units, "privacy units", "Their costs do not add up: write one document for each")
     if account not in (None, name):
@@ -191,7 +190,7 @@ def gathered(
     # The ledger is verified before it vouches for anything: an edited one could confirm edits.
     head = None if ledger is None else _head(ledger)
     standing, verified = _origin(described, ledger)
-    book = None if ledger is None else ledger.account(name)
+    book, others = _book(ledger, name, charges)
     if book is None or not book.by_curves:
         rules = [charge.rule for charge in charges]
         remedy = "An account counts in one measure, or by curves: give its ledger"
@@ -203,7 +202,7 @@ def gathered(
         version=version,
         charges=charges,
         book=book,
-        others=0 if ledger is None else _others(ledger, name, charges),
+        others=others,
         head=head,
         standing=standing,
         verified=verified,
@@ -346,12 +345,18 @@ def _is_signed(release: Release) -> bool:
     return True
 
 
-def _others(ledger: Ledger, account: str, charges: Sequence[Charge]) -> int:
+def _book(
+    ledger: Ledger | None, account: str, charges: Sequence[Charge]
+) -> tuple[Account | None, int]:
+    """Return the account as the ledger has it, and how many of its charges are not described."""
+    if ledger is None:
+        return None, 0
+    book = ledger.account(account)
     described = {charge.entry for charge in charges}
     # A reservation is spent even if no answer followed: it is never refunded.
     entries = ledger.log(account)
     paid = (entry.sequence for entry in entries if entry.kind == "reserve")
-    return sum(number not in described for number in paid)
+    return book, sum(number not in described for number in paid)
 
 
 def _head(ledger: Ledger) -> tuple[int, str]:
