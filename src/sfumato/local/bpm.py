@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 # --- the paper's sampler --------------------------------------------------------------------------
 
 _MARGIN = 2.0**-36
-_BITS_WITHIN_CELL = np.uint64(48)
 
 
 def two_stage_cells(
@@ -113,7 +112,7 @@ def _outside(points: Floats, radius: Fraction, bits: Bits) -> Cells:
     while missing.size:
         words = bits.words(missing.size * points.shape[1]).reshape(missing.size, -1)
         beyond = _beyond(points[missing], words, radius, bits)
-        cells[missing[beyond]] = (words[beyond] >> _BITS_WITHIN_CELL).astype(np.int64)
+        cells[missing[beyond]] = (words[beyond] >> np.uint64(48)).astype(np.int64)
         missing = missing[~beyond]
     return cells
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import drawn, drawn_panels
-from sfumato.basics import Array, Exactly, probability
+from sfumato.basics import Array, Exactly, probability, whole
 from sfumato.basics.kmeans import assign, kmeans, sse
 from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.local.bpm import BPM
@@ -116,8 +116,21 @@ class PrivateKMeans:
                     f"there are {known[0]!r} and {known[1]!r}",
                     "Choose one of them",
                 )
-        _check_max_iter(max_iter)
-        _check_random_state(random_state)
+        whole(
+            max_iter,
+            "max_iter",
+            1,
+            obstacle="it is a whole number from 1 on",
+            remedy="Leave it at 300",
+        )
+        if random_state is not None:
+            whole(
+                random_state,
+                "random_state",
+                0,
+                obstacle="it is neither None nor a whole number from 0 on",
+                remedy="Give a number such as 42, or leave it out",
+            )
         self.n_clusters = check_clusters(n_clusters, 10**9)
         self.epsilon = epsilon
         self.L = L
@@ -331,22 +344,4 @@ class PrivateKMeans:
         return (
             f"PrivateKMeans(n_clusters={self.n_clusters}, epsilon={self.epsilon!r}, L={self.L!r}, "
             f"mechanism={self.mechanism!r}){stamp}"
-        )
-
-
-def _check_max_iter(max_iter: object) -> None:
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
-        raise UsageError(
-            f"max_iter = {shown(max_iter)}", "it is a whole number from 1 on", "Leave it at 300"
-        )
-
-
-def _check_random_state(random_state: object) -> None:
-    if random_state is None:
-        return
-    if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
-        raise UsageError(
-            "random_state",
-            "it is neither None nor a whole number from 0 on",
-            "Give a number such as 42, or leave it out",
         )

@@ -26,7 +26,6 @@ from sfumato.local.mechanism import MultivariateLaplace
 from sfumato.privacy import Guarantee
 
 METADATA = b"sfumato.mechanism"
-LONGEST_ID = 64
 # Bytes: a report in 10^5 dimensions takes less.
 LONGEST_LINE = 2**22
 
@@ -214,7 +213,7 @@ def _soundness(mechanism: BPM | MultivariateLaplace, private: bool) -> Callable[
             and len(cells) == dimension
             and least <= min(cells)
             and max(cells) <= most
-            and 0 < len(report.id) <= LONGEST_ID
+            and 0 < len(report.id) <= 64
         )
 
     return is_sound

@@ -61,12 +61,6 @@ def pi(digits: int = DIGITS) -> Decimal:
         return Decimal(total) / unit
 
 
-# How far above its limit the variance may lie for the L that is chosen.
-AUTO_LOSS = 1.05
-
-_NEGLIGIBLE = Decimal(10) ** -(DIGITS + 5)
-
-
 @lru_cache(maxsize=64)
 def unit_ball(d: int) -> Decimal:
     """Volume V_1 of the unit ball, by V_1(d) = 2 pi V_1(d - 2) / d."""
@@ -91,7 +85,7 @@ def kummer(c: int, x: Decimal) -> Decimal:
     if x > 2 * c + 100:
         return _kummer_far(c, x)
     total = term = Decimal(1)
-    while term > total * _NEGLIGIBLE:
+    while term > total.scaleb(-(DIGITS + 5)):
         term *= x / c
         total += term
         c += 1
@@ -180,7 +174,7 @@ def auto_radius(epsilon: Fraction, d: int) -> Fraction:
     The limit is that of L without bound, the multivariate Laplace law. It depends on public
     parameters only.
     """
-    goal = AUTO_LOSS * d * (d + 1) / float(epsilon) ** 2
+    goal = 1.05 * d * (d + 1) / float(epsilon) ** 2
 
     def is_enough(x: float) -> bool:
         return variance(epsilon, _rounded(x, epsilon), d, Decimal(d) / 4) <= goal

@@ -47,6 +47,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.basics import whole
 from sfumato.basics.kmeans import assign, kmeans, single_thread, squared_distances, sse
 from sfumato.errors import UsageError, shown
 from sfumato.local.bpm import BPM
@@ -71,35 +72,18 @@ from sfumato.local.posterior import Posterior, sample
 
 # --- little signal --------------------------------------------------------------------------------
 
-# Nats beyond even points, at first and for each parameter, that no noise reaches: twice the log of
-# a likelihood ratio has a mean of one for each parameter.
-PLAIN = 20.0
-PLAIN_FOR_EACH = 3.0
 
 # Reports of a first look.
 QUICK = 20_000
-
-# Nats of evidence from which on maximum likelihood is as good as the posterior.
-DECISIVE = 30.0
-
-# How many times smaller than that of even centres the expected sum of squares must be.
-#
-# Of centres fitted to noise the posterior promises more than it keeps: it knows the mean of all
-# points long before it knows any cluster.
-PROMISE = 1.5
-
-# From so many nats of evidence on, a smaller promise is enough.
-STRUCTURE = 10.0
-PROMISE_WITH_STRUCTURE = 1.25
-
-EVEN_POINTS = 2**12
 
 
 def says_much(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> bool:
     """Whether reports are so much likelier by the fitted clusters than by even points that noise
     cannot be the reason.
     """
-    enough = PLAIN + PLAIN_FOR_EACH * len(fitted.vector)
+    # Nats that no noise reaches: twice the log of a likelihood ratio has a mean of one for each
+    # parameter.
+    enough = 20.0 + 3.0 * len(fitted.vector)
     # Most often a part of many reports says enough, and the rest need not be looked at.
     step = max(1, len(reports) // QUICK)
     if step > 1 and _gain(reports[::step], fitted, law) > enough:
@@ -116,7 +100,10 @@ def _gain(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> float:
 
 def shows_structure(posterior: Posterior, points: Floats, centers: Floats) -> bool:
     """Whether to believe centres, which are the best for points of the posterior."""
-    least = PROMISE if posterior.evidence < STRUCTURE else PROMISE_WITH_STRUCTURE
+    # How many times smaller than that of even centres the expected sum of squares must be: from ten
+    # nats of evidence on, a smaller promise is enough. Of centres fitted to noise the posterior
+    # promises more than it keeps: it knows the mean of all points long before it knows any cluster.
+    least = 1.5 if posterior.evidence < 10.0 else 1.25
     even = spread_evenly(posterior.k, points.shape[1])
     return sse(points, even) >= least * sse(points, centers)
 
@@ -130,7 +117,7 @@ def spread_evenly(k: int, d: int) -> Floats:
     """
     from scipy.stats import qmc
 
-    size = max(EVEN_POINTS, 1 << (16 * k - 1).bit_length())
+    size = max(2**12, 1 << (16 * k - 1).bit_length())
     even = np.random.default_rng(0).random((size, d))
     if d <= qmc.Sobol.MAXDIM:
         # Sobol points without scrambling lie at the lower corners of their cells.
@@ -254,29 +241,16 @@ BATCHES = 8
 # It is made of 48 laws, of which a median distance uses 37% (its efficiency for normal errors).
 FREEDOM = 17
 
-# Of the parameters' standard errors: their normal approximation is too wide where reports say
-# little.
-DOUBT = 0.5
 
 # Standard deviations of the noise: no honest report lies farther from the cube, and a false one
 # must not count for more.
 FAR = 40
 
-# Nats: how much less likely it is beforehand that points are exactly k normal clusters than that
-# they are not.
-EXACTLY = 10.0
-
-# Both evidences are approximate: a difference of this many nats multiplies the odds by e.
-NATS = 5.0
-
-# Cells in the noise's standard deviation, in the cube and out of it.
+# Cells in the noise's standard deviation, in the cube.
 FINE = 8
-COARSE = 3
 
 # The lattice of densities sees no finer.
 FINEST = 1 / 64
-
-_MOST_LOG_ODDS = 50.0
 
 
 @dataclass(frozen=True)
@@ -321,23 +295,20 @@ class Decoded:
 
 def check_clusters(n_clusters: object, reports: int) -> int:
     """Read the number of clusters."""
-    if (
-        isinstance(n_clusters, bool)
-        or not isinstance(n_clusters, int | np.integer)
-        or n_clusters < 1
-    ):
+    k = whole(
+        n_clusters,
+        "n_clusters",
+        1,
+        obstacle="it is a whole number of at least 1",
+        remedy="Give the number of clusters",
+    )
+    if k > reports:
         raise UsageError(
-            f"n_clusters = {shown(n_clusters)}",
-            "it is a whole number of at least 1",
-            "Give the number of clusters",
-        )
-    if n_clusters > reports:
-        raise UsageError(
-            f"n_clusters = {shown(n_clusters)} of {reports:,} reports",
+            f"n_clusters = {shown(k)} of {reports:,} reports",
             "there are more clusters than reports",
             "Ask for fewer clusters",
         )
-    return int(n_clusters)
+    return k
 
 
 def decode(
@@ -399,9 +370,10 @@ def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     points, weights = _spread_out(density, density.shares)
     means = kmeans(points, k, weights=weights, seed=rng, tries=RESTARTS)
     normals = fit_from(means, *fine, law)
-    log_odds = (evidence(normals, *coarse, law) - density.evidence - EXACTLY) / NATS
-    within = min(max(log_odds, -_MOST_LOG_ODDS), _MOST_LOG_ODDS)
-    known = _Known(normals, density, 1 / (1 + math.exp(-within)))
+    # Ten nats less likely it is beforehand that points are exactly k normal clusters than that they
+    # are not. Both evidences are approximate: a difference of five multiplies the odds by e.
+    log_odds = (evidence(normals, *coarse, law) - density.evidence - 10.0) / 5.0
+    known = _Known(normals, density, 1 / (1 + math.exp(-min(max(log_odds, -50.0), 50.0))))
     return _unless_little(known, reports, law, rng)
 
 
@@ -416,16 +388,18 @@ def _unless_little(
     if says_much(reports, known.normals, law):
         return known
     posterior = sample(reports, known.normals.k, law, rng)
-    return known if posterior.evidence > DECISIVE else _Known(posterior, None, 1.0)
+    # From 30 nats of evidence on maximum likelihood is as good as the posterior.
+    return known if posterior.evidence > 30.0 else _Known(posterior, None, 1.0)
 
 
 def _gathered(reports: Floats, width: float) -> tuple[Floats, Floats]:
     """Means and counts of cells much narrower than the noise, which say as much as the reports.
 
-    About the cube, where the density of reports is smooth, cells are wider.
+    About the cube, where the density of reports is smooth, cells are wider: a third of the noise's
+    standard deviation.
     """
     near = ((reports > -FINE * width) & (reports < 1 + FINE * width)).all(axis=1)
-    widths = np.where(near, width, width * FINE / COARSE)[:, None]
+    widths = np.where(near, width, width * FINE / 3)[:, None]
     cells = np.floor(reports / widths).astype(np.int64)
     cells -= cells.min(axis=0)
     flat = cells[:, 0]
@@ -463,9 +437,10 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
         for centers_tried in tried
     ]
     centers = tried[int(np.argmin(sums))]
-    evident = True
-    if isinstance(known.normals, Posterior) and not shows_structure(known.normals, points, centers):
-        evident = False
+    evident = not isinstance(known.normals, Posterior) or shows_structure(
+        known.normals, points, centers
+    )
+    if not evident:
         centers = spread_evenly(*centers.shape)
     _, shares = _settled(points, weights, centers)
     center_errors, weight_errors = _errors(known, centers, rng)
@@ -489,7 +464,9 @@ def _likely_points(known: _Known, rng: np.random.Generator) -> tuple[Floats, Flo
     d = known.normals.clusters.means.shape[1]
     laws = known.normals.laws
     pairs = math.ceil(known.share * SYNTHETIC / laws / 2)
-    vectors = known.normals.others(laws, rng, DOUBT)
+    # Half of the parameters' standard errors: their normal approximation is too wide where reports
+    # say little.
+    vectors = known.normals.others(laws, rng, 0.5)
     points = np.concatenate([drawn(vector, k, *_balanced(pairs, d, rng)) for vector in vectors])
     weights = np.full(len(points), known.share / max(len(points), 1))
     if known.density is not None:
@@ -566,8 +543,7 @@ def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> tuple[F
         # The best centres for all laws together are not the middle of those of each.
         offset = np.median([moved for moved, _ in near], axis=0) - centers
         center_errors = np.hypot(center_errors, offset)
-    weight_errors = _deviation(np.array([shares for _, shares in near]))
-    return center_errors, weight_errors
+    return center_errors, _deviation(np.array([shares for _, shares in near]))
 
 
 def _deviation(values: Floats) -> Floats:

@@ -28,32 +28,16 @@ from sfumato.local.normal_clusters import NoiseLaw
 LENGTHS = (0.4, 0.15, 0.05)
 HEIGHTS = (1.0, 2.5, 6.0)
 
-# The height below which the process counts as none.
-FLAT = 0.3
-
-# Heights are thought to be log-normal about the usual one, with this standard deviation.
-USUAL_HEIGHT = 1.0
-HEIGHT_FACTOR = 0.7
-
 SMOOTHNESS = 2.0
 # Standard deviations of the quadratic's coefficients, on the cube and on the box.
 BROAD = 30.0
 NARROW = 10.0
 
-# The box: so many standard deviations to each side, and its least side.
-BOX_DEVIATIONS = 4.0
+# The least side of the box.
 LEAST_BOX = 0.1
 
-# Cosines on each axis, by dimension.
+# Cosines on each axis.
 FEWEST_COSINES = 4
-MOST_COSINES = {1: 40, 2: 14}
-
-NEWTON_STEPS = 15
-# Nats of gain below which Newton's steps end.
-RESTED = 0.05
-
-# Keeps the logarithm of a report that no point explains, in single precision too.
-_NEVER = 1e-30
 
 
 @dataclass(frozen=True)
@@ -177,7 +161,8 @@ def explore(points: Floats, counts: Floats, law: NoiseLaw) -> Density:
     lattice = _lattice(points, law, box, _cosines(box, float(counts.sum()), law))
     flat = _fitted(lattice, counts, lattice.functions(1.0, 0.0, NARROW))
     fits = [flat]
-    log_priors = [_log_prior(FLAT)]
+    # Below a height of 0.3 the process counts as none.
+    log_priors = [_log_prior(0.3)]
     for length in LENGTHS:
         # Heights rise from the flat fit on: each starts where the one before ended.
         fit = flat
@@ -196,15 +181,15 @@ def explore(points: Floats, counts: Floats, law: NoiseLaw) -> Density:
 
 
 def _log_prior(height: float) -> float:
-    """Log density of a height beforehand, up to a constant."""
-    return -0.5 * (math.log(height / USUAL_HEIGHT) / HEIGHT_FACTOR) ** 2
+    """Log density of a height beforehand, up to a constant: log-normal about 1."""
+    return -0.5 * (math.log(height) / 0.7) ** 2
 
 
 def _box(sites: Floats, shares: Floats) -> Floats:
     """Where nearly all of a density lies, by its moments: shape (d, 2), inside the unit cube."""
     mean = shares @ sites
     deviations = np.sqrt(shares @ (sites - mean) ** 2)
-    half = np.maximum(BOX_DEVIATIONS * deviations, LEAST_BOX / 2)
+    half = np.maximum(4 * deviations, LEAST_BOX / 2)
     low = np.clip(mean - half, 0, 1 - LEAST_BOX)
     return np.stack([low, np.clip(mean + half, low + LEAST_BOX, 1)], axis=1)
 
@@ -217,8 +202,8 @@ def _cosines(box: Floats, reports: float, law: NoiseLaw) -> int:
     scale = float(law.shares @ law.variances) / (d + 1)
     frequency = math.sqrt(max(reports ** (1 / (d + 1)) - 1, 0) / scale)
     longest = float((box[:, 1] - box[:, 0]).max())
-    cosines = math.ceil(frequency * longest / math.pi)
-    return int(np.clip(cosines, FEWEST_COSINES, MOST_COSINES[d]))
+    most = 40 if d == 1 else 14
+    return int(np.clip(math.ceil(frequency * longest / math.pi), FEWEST_COSINES, most))
 
 
 def _lattice(points: Floats, law: NoiseLaw, box: Floats, cosines: int) -> _Lattice:
@@ -235,7 +220,7 @@ def _lattice(points: Floats, law: NoiseLaw, box: Floats, cosines: int) -> _Latti
         side=side,
         kernel=kernel,
         rounded=kernel.astype(np.float32),
-        floor=max(law.background_density, _NEVER),
+        floor=law.background_density_above_zero,
         quadratics=_quadratics(unit),
         cosines=waves,
         frequencies=frequencies,
@@ -322,7 +307,7 @@ def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | No
     state = _state(lattice, counts, functions, theta)
     slope, curve = _curved(lattice, counts, functions, state)
     damping = 1e-3
-    for _ in range(NEWTON_STEPS):
+    for _ in range(15):
         gain = -math.inf
         while gain < 0 and damping < 1e9:
             step = _newton_step(slope, curve, damping)
@@ -333,7 +318,8 @@ def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | No
             break
         state = tried
         slope, curve = _curved(lattice, counts, functions, state)
-        if gain < RESTED:
+        # Nats: what is left to gain is less than that.
+        if gain < 0.05:
             break
     root = np.asarray(np.linalg.cholesky(curve), dtype=np.float64)
     # The powers of 2 pi of the integral and of the standard normal prior cancel.

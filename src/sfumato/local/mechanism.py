@@ -20,7 +20,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics import Array, ExplainedStruct, Number, decimal, positive
+from sfumato.basics import Array, ExplainedStruct, Number, decimal, positive, whole
 from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.local.cells import CHUNK, Cells, CellSampler
 from sfumato.local.constants import Floats
@@ -31,9 +31,6 @@ from sfumato.random.bits import Bits, current
 # --- what mechanisms share ------------------------------------------------------------------------
 
 LARGEST_DIMENSION = 10**5
-_KEPT_BLOCK = 2**21
-# Drawing a distance takes about as much memory and time as six coordinates.
-_RADIUS_COST = 6
 
 # How many cells of the lattice span a mechanism's typical report, on each axis.
 RESOLUTION = 2**16
@@ -132,43 +129,44 @@ class LocalMechanism(ExplainedStruct, frozen=True):
         It bounds unbiased estimates of a common location: each report of an epsilon d_E-private
         mechanism carries Fisher information of trace at most epsilon^2.
         """
-        if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
-            raise UsageError(
-                f"reports = {shown(reports)}",
-                "their number is a whole number of at least 1",
-                "Give a number such as 10_000",
-            )
-        return self.dimension**2 / (float(self.epsilon) ** 2 * int(reports))
+        number = whole(
+            reports,
+            "reports",
+            1,
+            obstacle="their number is a whole number of at least 1",
+            remedy="Give a number such as 10_000",
+        )
+        return self.dimension**2 / (float(self.epsilon) ** 2 * number)
 
     def check_cells(self: Mechanism, cells: np.typing.ArrayLike) -> Cells:
         """Read the cells of reports that somebody sent: int64, shape (n, d)."""
         given = np.atleast_2d(np.asarray(cells))
         if given.ndim != 2 or given.shape[1] != self.dimension or given.dtype.kind not in "iu":
-            obstacle = "they are not whole numbers of the mechanism's shape"
             raise UsageError(
-                "cells of reports", obstacle, f"Give integers of shape (n, {self.dimension})"
+                "cells of reports",
+                "they are not whole numbers of the mechanism's shape",
+                f"Give integers of shape (n, {self.dimension})",
             )
         least, most = self.limits
         if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
-            obstacle = "a report lies outside the report space"
-            raise UsageError("cells of reports", obstacle, "Give reports of this mechanism")
+            raise UsageError(
+                "cells of reports",
+                "a report lies outside the report space",
+                "Give reports of this mechanism",
+            )
         return given.astype(np.int64)
 
 
 def check_dimension(dimension: object) -> int:
     """Read the number of axes."""
-    if (
-        isinstance(dimension, bool)
-        or not isinstance(dimension, int | np.integer)
-        or not 1 <= dimension <= LARGEST_DIMENSION
-    ):
-        text = shown(dimension) if isinstance(dimension, int) else type(dimension).__name__
-        raise UsageError(
-            f"dimension = {text}",
-            f"it is a whole number from 1 to {LARGEST_DIMENSION:,}",
-            "Give the number of axes",
-        )
-    return int(dimension)
+    return whole(
+        dimension,
+        "dimension",
+        1,
+        LARGEST_DIMENSION,
+        obstacle=f"it is a whole number from 1 to {LARGEST_DIMENSION:,}",
+        remedy="Give the number of axes",
+    )
 
 
 def read_array(values: np.typing.ArrayLike, dimension: int, name: str) -> Floats:
@@ -205,9 +203,10 @@ def in_blocks(points: np.typing.ArrayLike, dimension: int, draw: Draw) -> Floats
     reports = np.empty(given.shape)
     # Freed untouched: from then on glibc keeps freed blocks of up to this size, and does not page
     # them in anew for each of the many temporary arrays below.
-    np.empty(_KEPT_BLOCK)
-    # So many rows that what they need stays in the processor's cache.
-    rows = max(64, CHUNK // (dimension + _RADIUS_COST))
+    np.empty(2**21)
+    # So many rows that what they need stays in the processor's cache. Drawing a distance takes as
+    # much memory and time as six coordinates, about.
+    rows = max(64, CHUNK // (dimension + 6))
     clamped = np.empty((min(rows, len(given)), dimension))
     for start in range(0, len(given), rows):
         part = given[start : start + rows]

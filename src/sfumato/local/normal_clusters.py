@@ -40,7 +40,6 @@ from sfumato.local.mechanism import Mechanism
 
 _GRID = 240
 _SCALES = 12
-_LEAST_SHARE = 1e-4
 # How heavily the fit weighs that shares add up to 1.
 _SUM_WEIGHT = 10.0
 
@@ -66,6 +65,11 @@ class NoiseLaw:
     def background_density(self) -> float:
         """Density of the reports that say nothing, by their share."""
         return self.background * math.exp(self.floor) if self.background > 0 else 0.0
+
+    @property
+    def background_density_above_zero(self) -> float:
+        """The same, kept so far from 0 that single precision has a logarithm of it."""
+        return max(self.background_density, 1e-30)
 
 
 def noise_law(mechanism: Mechanism) -> NoiseLaw:
@@ -120,7 +124,7 @@ def _fitted(
     design = quotients * np.sqrt(mass[kept])[:, None]
     rows = np.vstack([design, np.full(_SCALES, _SUM_WEIGHT)])
     shares, _ = nnls(rows, np.append(np.sqrt(mass[kept]), _SUM_WEIGHT))
-    used = shares > _LEAST_SHARE
+    used = shares > 1e-4
     return shares[used] / shares[used].sum(), variances[used]
 
 
@@ -289,18 +293,6 @@ FEW = 4_000
 # Reports for the best of the starts.
 SOME = 24_000
 
-STARTS = 6
-# Starts with twice as many clusters.
-FINER_STARTS = 4
-
-# Starts that are followed further.
-GOOD_STARTS = 3
-
-SCORING_STEPS = 3
-# Limits of a cluster's variance, per axis.
-WIDEST = 0.15
-NARROWEST = 1e-5
-
 
 @dataclass(frozen=True)
 class NormalClusters:
@@ -414,16 +406,14 @@ def _searched(
     starts = _starts(near, by, k, rng)
     # Twice as many clusters are less likely to be stuck; k-means on points drawn from them makes a
     # start of its own.
-    for means in _starts(near, by, 2 * k, rng)[:FINER_STARTS]:
+    for means in _starts(near, by, 2 * k, rng)[:4]:
         _, vector = climbed(means, 40)
         uniforms = rng.random(FEW)
         finer = drawn(vector, 2 * k, uniforms, rng.normal(size=(FEW, near.shape[1])))
         starts.append(kmeans(finer, k, seed=rng, tries=4, steps=30))
-    # By what ``_climb`` minimised.
+    # By what ``_climb`` minimised. The best three are followed further.
     tried = sorted((climbed(means, 25) for means in starts), key=itemgetter(0))
-    followed = [
-        _climb(vector, points, counts, law, prior, steps=50) for _, vector in tried[:GOOD_STARTS]
-    ]
+    followed = [_climb(vector, points, counts, law, prior, steps=50) for _, vector in tried[:3]]
     _, best = min(followed, key=itemgetter(0))
     return _climb(best, points, counts, law, prior, steps=150)[1]
 
@@ -434,11 +424,9 @@ def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) ->
     """
     near = np.clip(points, 0, 1)
     starts = []
-    for turn in range(STARTS):
-        if turn % 2:
-            starts.append(kmeans(near, k, weights=counts, seed=rng, steps=10))
-        else:
-            starts.append(rng.uniform(0.05, 0.95, (k, points.shape[1])))
+    for _ in range(3):
+        starts.append(rng.uniform(0.05, 0.95, (k, points.shape[1])))
+        starts.append(kmeans(near, k, weights=counts, seed=rng, steps=10))
     return starts
 
 
@@ -472,13 +460,12 @@ def _climb(
 
 def _limits(k: int, size: int) -> tuple[Floats, Floats]:
     """Public limits of the parameters: weights within a factor e^6 of each other, means in the
-    cube, variances.
+    cube, variances per axis from 1e-5 to 0.15.
     """
     means = size - 2 * k
     even = np.full(k, -math.log(k))
-    low = np.concatenate([even - 3, np.zeros(means), np.full(k, math.log(NARROWEST))])
-    high = np.concatenate([even + 3, np.ones(means), np.full(k, math.log(WIDEST))])
-    return low, high
+    low = np.concatenate([even - 3, np.zeros(means), np.full(k, math.log(1e-5))])
+    return low, np.concatenate([even + 3, np.ones(means), np.full(k, math.log(0.15))])
 
 
 def _scored(
@@ -488,7 +475,7 @@ def _scored(
     k = _clusters(vector, points)
     low, high = _limits(k, len(vector))
     precision = np.diag(prior.precision)
-    for _ in range(SCORING_STEPS):
+    for _ in range(3):
         score, known = information(vector, k, points, counts, law)
         step = np.linalg.solve(known + precision, score - precision @ (vector - prior.center))
         # No parameter moves by more than a quarter: far from the maximum the information misleads.

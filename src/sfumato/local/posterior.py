@@ -23,38 +23,15 @@ from sfumato.basics import Array
 from sfumato.local.constants import Floats
 from sfumato.local.normal_clusters import Clusters, NoiseLaw, even_density
 
-MOST_CHAINS = 64
-FEWEST_CHAINS = 8
-# Numbers that all chains keep, about: one for each chain, cluster and report.
-CHAIN_MEMORY = 400_000
-
 # If more of them still say little, so many say hardly less.
 MOST_REPORTS = 10_000
 
-# Sweeps over all clusters: in which the chains are warmed; in which laws are drawn; between two
-# draws that are kept.
-WARMING = 100
-DRAWING = 80
-KEEPING = 4
-
-# How often a cluster is drawn from the prior anew.
-FRESH = 0.3
 
 # The variances that a cluster may have, per axis.
 VARIANCES = np.geomspace(1e-4, 0.06, 6)
 
-# Variances are thought to be log-normal about the usual one, as in ``normal_clusters``.
-USUAL_VARIANCE = 0.01
-VARIANCE_FACTOR = 1.0
-
-# Standard deviation of log weights beforehand.
-WEIGHT_SPREAD = 1.0
 
 _TABLE = 4096
-
-
-# Draws of which points are made: many, because each may be far from the others.
-LAWS = 480
 
 
 @dataclass(frozen=True)
@@ -76,7 +53,8 @@ class Posterior:
     vector: Floats
     k: int
     evidence: float
-    laws: ClassVar[int] = LAWS
+    # Draws of which points are made: many, because each may be far from the others.
+    laws: ClassVar[int] = 480
 
     @property
     def clusters(self) -> Clusters:
@@ -151,11 +129,12 @@ def sample(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     points = reports
     if len(points) > MOST_REPORTS:
         points = points[rng.choice(len(points), MOST_REPORTS, replace=False)]
-    chains = int(np.clip(CHAIN_MEMORY // (k * len(points)), FEWEST_CHAINS, MOST_CHAINS))
+    # Chains keep a number for each cluster and report, 400,000 in all, about.
+    chains = int(np.clip(400_000 // (k * len(points)), 8, 64))
     walk = _Walk(points, law, _Kernel(law, points), rng)
     state = walk.start(chains, k)
     logs = np.zeros(chains)
-    for before, heat in pairwise(np.linspace(0, 1, WARMING + 1) ** 3):
+    for before, heat in pairwise(np.linspace(0, 1, 101) ** 3):
         # Weights are taken before the move, as annealed importance sampling asks.
         logs += (heat - before) * state.value
         walk.sweep(state, heat)
@@ -163,11 +142,12 @@ def sample(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     state = _resampled(state, logs, rng)
     vectors: list[Floats] = []
     values: list[Floats] = []
-    for sweep in range(DRAWING):
-        walk.sweep(state, 1.0)
-        if sweep % KEEPING == KEEPING - 1:
-            vectors += _vectors(state)
-            values.append(state.value.copy())
+    for _ in range(20):
+        # Four sweeps over all clusters lie between two draws that are kept.
+        for _ in range(4):
+            walk.sweep(state, 1.0)
+        vectors += _vectors(state)
+        values.append(state.value.copy())
     likeliest = vectors[int(np.argmax(np.concatenate(values)))]
     even = float(np.log(np.maximum(even_density(points, law), walk.floor)).sum())
     return Posterior(vectors, likeliest, k, evidence - even)
@@ -185,13 +165,13 @@ class _Walk:
     @property
     def floor(self) -> float:
         """Density of the background; it keeps logarithms finite where there is none."""
-        return max(self.law.background_density, 1e-30)
+        return self.law.background_density_above_zero
 
     def start(self, chains: int, k: int) -> _Chains:
-        d = self.points.shape[1]
-        means = self.rng.random((chains, k, d))
+        means = self.rng.random((chains, k, self.points.shape[1]))
         sizes = self._prior_sizes((chains, k))
-        logits = self.rng.normal(size=(chains, k)) * WEIGHT_SPREAD
+        # Log weights are standard normal beforehand.
+        logits = self.rng.normal(size=(chains, k))
         parts = np.stack([self.kernel.at(self.points, means[:, j], sizes[:, j]) for j in range(k)])
         density = self._density(logits, parts)
         return _Chains(means, sizes, logits, parts, density, self._value(density))
@@ -205,7 +185,8 @@ class _Walk:
         """Propose another place and size for the cluster j of each chain."""
         rng = self.rng
         chains, _, d = state.means.shape
-        fresh = np.asarray(rng.random(chains)) < FRESH
+        # In three moves of ten a cluster is drawn from the prior anew.
+        fresh = np.asarray(rng.random(chains)) < 0.3
         # Steps of several lengths: nobody knows beforehand which the reports tell apart.
         length = 0.5 * 10.0 ** rng.uniform(-1.5, 0, (chains, 1)) / math.sqrt(d)
         # Reflected into the cube, so that a step and its reverse are alike.
@@ -231,7 +212,7 @@ class _Walk:
         chains, k = state.logits.shape
         # This step keeps the normal prior as it is (Neal 1998), so that only likelihoods count.
         turn = 0.5
-        step = self.rng.normal(size=(chains, k)) * WEIGHT_SPREAD
+        step = self.rng.normal(size=(chains, k))
         logits = math.sqrt(1 - turn**2) * state.logits + turn * step
         density = self._density(logits, state.parts)
         value = self._value(density)
@@ -245,15 +226,14 @@ class _Walk:
         return np.log(self.rng.random(len(gains))) < gains
 
     def _density(self, logits: Floats, parts: Floats) -> Floats:
-        mixed = np.einsum("ck,kcn->cn", _softmax(logits), parts)
-        return np.asarray(mixed + self.floor)
+        return np.asarray(np.einsum("ck,kcn->cn", _softmax(logits), parts) + self.floor)
 
     def _value(self, density: Floats) -> Floats:
         return np.asarray(np.log(density).sum(axis=1))
 
     def _prior_sizes(self, shape: int | tuple[int, int]) -> Array:
-        away = np.log(VARIANCES / USUAL_VARIANCE) / VARIANCE_FACTOR
-        odds = np.exp(-0.5 * away**2)
+        # Variances are thought to be log-normal about 0.01, as in ``normal_clusters``.
+        odds = np.exp(-0.5 * np.log(VARIANCES / 0.01) ** 2)
         return self.rng.choice(len(VARIANCES), shape, p=odds / odds.sum())
 
 

@@ -34,11 +34,6 @@ from sfumato.random.normal import FAR, PLACE_BITS, SLOTS, Trace, tables
 
 # --- real numbers ---------------------------------------------------------------------------------
 
-# Bits known at first: above the 80 that the proof needs.
-FIRST_LEVEL = 96
-
-# log10 2, rounded up; twelve digits more are the spare 30 bits and some.
-_DIGITS_PER_BIT = 0.302
 
 T = TypeVar("T")
 
@@ -114,9 +109,11 @@ class Level:
 
 def settle(evaluate: Callable[[Level], T]) -> T:
     """Evaluate at ever more bits until the outcome is certain."""
-    bits = FIRST_LEVEL
+    # Above the 80 bits that the proof needs.
+    bits = 96
     while True:
-        with localcontext(context(int(bits * _DIGITS_PER_BIT) + 12)):
+        # log10 2, rounded up; twelve digits more are the spare 30 bits and some.
+        with localcontext(context(int(bits * 0.302) + 12)):
             try:
                 return evaluate(Level(bits))
             except Undecided:
@@ -235,7 +232,6 @@ def stack_height(slabs: int, digits: int) -> Decimal:
 
 # --- points of the circle -------------------------------------------------------------------------
 
-_SIGN_BIT = np.uint64(63)
 _SINE_SERIES = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(8))
 
 
@@ -273,7 +269,7 @@ def mirror(values: Floats, words: Words) -> Floats:
     read.
     """
     signs = values.view(np.uint64)
-    signs ^= words << _SIGN_BIT
+    signs ^= words << np.uint64(63)
     return values
 
 

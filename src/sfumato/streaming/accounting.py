@@ -272,10 +272,9 @@ def tree_bound(steps: int, *, participations: int = 1, separation: int = 1) -> i
     """
     total = 0
     for height in range(levels(steps)):
-        full = participations
-        if separation:
-            # A node over 2^height steps holds at most so many that are ``separation`` apart.
-            full = min(participations, -(-(2**height) // separation))
+        # A node over 2^height steps holds at most so many that are ``separation`` apart.
+        apart = -(-(2**height) // separation) if separation else participations
+        full = min(participations, apart)
         nodes, rest = divmod(participations, full)
         # A sum of squares is convex, so it is largest with as many full nodes as possible.
         total += nodes * full**2 + rest**2
@@ -381,8 +380,9 @@ def compute_rdp_tree_restart(
     >>> compute_rdp_tree_restart(2.0, [8, 8], orders=[2, 8]).tolist()
     [2.0, 8.0]
     """
-    rho = compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed)
-    return _renyi(rho, orders)
+    return _renyi(
+        compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed), orders
+    )
 
 
 @explained
@@ -414,10 +414,12 @@ def compute_zcdp_single_tree(
         obstacle="it counts the steps between two participations",
         remedy="Give 0 or more",
     )
-    square = squared_tree_sensitivity(
-        total_steps, participations=max_participation, separation=between + 1
+    return _rho(
+        sigma,
+        squared_tree_sensitivity(
+            total_steps, participations=max_participation, separation=between + 1
+        ),
     )
-    return _rho(sigma, square)
 
 
 @explained
@@ -447,8 +449,10 @@ def compute_rdp_single_tree(
     >>> compute_rdp_single_tree(2.0, 8, 1, 8, orders=[2, 8]).tolist()
     [1.0, 4.0]
     """
-    rho = compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation)
-    return _renyi(rho, orders)
+    return _renyi(
+        compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation),
+        orders,
+    )
 
 
 @explained

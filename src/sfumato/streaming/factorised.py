@@ -195,8 +195,9 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
     ) -> float:
         """Return the squared L2 norm by which one person moves the strategy; see ``Aggregator``."""
         column = self._f[: check_steps(steps, self.horizon)]
-        square = squared_sensitivity(column, participations=participations, separation=separation)
-        return float(square)
+        return float(
+            squared_sensitivity(column, participations=participations, separation=separation)
+        )
 
     def _begin(self, leaf: Leaf) -> Kept:
         if isinstance(leaf, float):

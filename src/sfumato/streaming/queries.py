@@ -315,8 +315,9 @@ class _OfTree(CumulativeSumQuery):
         """
         # The noise is in proportion to the norm, so that one multiplier states the cost at any
         # clip.
-        norm = cls._read_clip(clip_norm, "clip_norm")
-        deviation = norm * check_deviation(noise_multiplier, "noise_multiplier")
+        deviation = cls._read_clip(clip_norm, "clip_norm") * check_deviation(
+            noise_multiplier, "noise_multiplier"
+        )
         generator = GaussianNoiseGenerator(deviation, record_specs, noise_seed)
         return cls(record_specs, generator, clip_l2, clip_norm, use_efficient)
 

@@ -194,8 +194,7 @@ class TreeRangeSumQuery(ArraySums):
 
     def initial_sample_state(self, template: np.typing.ArrayLike) -> Array:
         """Return the sum of no trees, over as many cells as a template has."""
-        layers = build_tree_from_leaf(np.zeros(np.shape(template)), self.arity)
-        return np.concatenate(layers)
+        return np.concatenate(build_tree_from_leaf(np.zeros(np.shape(template)), self.arity))
 
     def preprocess_record(self, params: object, record: np.typing.ArrayLike) -> Array:
         """Return the clipped tree over a record: a float64 ndarray of all nodes, the root first."""

@@ -251,8 +251,7 @@ def _timing(begins: dt.datetime, every: object) -> _Timing:
 
 
 def _length(every: object) -> tuple[int, str]:
-    pattern = r"([1-9]\d{0,5})(min|h|d|w|mo)"
-    match = re.fullmatch(pattern, every) if isinstance(every, str) else None
+    match = re.fullmatch(r"([1-9]\d{0,5})(min|h|d|w|mo)", every if isinstance(every, str) else "")
     if match is None:
         raise UsageError(
             "a calendar",

@@ -279,25 +279,25 @@ def mechanism_for(
     Infeasible
         If the method cannot give a guarantee of this kind.
     """
-    if horizon is None:
-        if method in ("toeplitz", "blt"):
+    if method in ("toeplitz", "blt"):
+        if horizon is None:
             raise Infeasible(
                 f'method "{method}" without a horizon',
                 "its noise is laid out over the horizon",
                 'State the horizon, or take method="tree"',
             )
+        if isinstance(cost, PureDP):
+            raise Infeasible(
+                f'method "{method}"',
+                "its noise is Gaussian, and pure epsilon allows none",
+                'Give delta or rho, or method="tree"',
+            )
+        return _gaussian(method, horizon, cells, contribution, _rho_of(cost)), cost
+    if horizon is None:
         return Segments(_scale_per_level(contribution, cost), cells), without_delta(cost)
     tree = laplace_tree(horizon, cells, contribution, cost)
-    if method == "tree" or (method == "auto" and isinstance(cost, PureDP)):
+    if method == "tree" or isinstance(cost, PureDP):
         return tree, without_delta(cost)
-    if isinstance(cost, PureDP):
-        raise Infeasible(
-            f'method "{method}"',
-            "its noise is Gaussian, and pure epsilon allows none",
-            'Give delta or rho, or method="tree"',
-        )
-    if method != "auto":
-        return _gaussian(method, horizon, cells, contribution, _rho_of(cost)), cost
     shorter: Method = "toeplitz" if horizon <= LONGEST else "blt"
     try:
         gaussian = _gaussian(shorter, horizon, cells, contribution, _rho_of(cost))

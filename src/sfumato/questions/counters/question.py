@@ -133,16 +133,14 @@ class Errors:
             last = start + BLOCK - 1
             if mechanism.horizon is not None:
                 last = min(last, mechanism.horizon)
-            own = half_widths(mechanism, start, last, self._alpha, simultaneous=False)
-            band = half_widths(mechanism, start, last, self._alpha, simultaneous=True)
+            own, together = (
+                self._scaled(half_widths(mechanism, start, last, self._alpha, simultaneous))
+                for simultaneous in (False, True)
+            )
             deviations = np.sqrt(mechanism.variances(start, last)) * float(self._resolution)
             unit = "" if self._resolution == 1 else f", in units of {decimal(self._resolution)}"
             columns = zip(
-                self._scaled(own),
-                self._scaled(band),
-                deviations.tolist(),
-                mechanism.laws(start, last),
-                strict=True,
+                own, together, deviations.tolist(), mechanism.laws(start, last), strict=True
             )
             block = [
                 TotalError(half_width, band_half_width, deviation, law + unit)
@@ -422,8 +420,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not isinstance(self.mechanism, ElderTree) or not isinstance(self.cost, PureDP):
             return stream_event(self.cost)
         contribution = Contribution(self.unit, row_bounds(self.counter.interval, self.resolution))
-        apart = self.unit.neighbours == "replace" and not contribution.signed
-        relation = 2 if apart else 1
+        relation = 2 if self.unit.neighbours == "replace" and not contribution.signed else 1
         law = Laplace(contribution.l1 // relation, self.mechanism.law.scale)
         return Event.gathered([(relation * self.mechanism.levels, law)])
 
@@ -456,17 +453,16 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _left_out(self) -> str:
-        sentences = []
         outside = ""
         if self.counter.calendar is not None:
             outside = "outside the calendar, rows that come after their step was published, rows "
-        sentences.append(
-            f"Rows {outside}without a value, and rows with an unlisted label, are not counted."
-        )
+        clamped = ""
         if self.counter.interval is not None:
-            sentences.append("Values beyond the bounds are counted at the nearer bound.")
-        sentences.append("Every accuracy is about the rows counted.")
-        return " ".join(sentences)
+            clamped = " Values beyond the bounds are counted at the nearer bound."
+        return (
+            f"Rows {outside}without a value, and rows with an unlisted label, are not counted."
+            f"{clamped} Every accuracy is about the rows counted."
+        )
 
     @property
     def counted_by_column(self) -> str:

@@ -168,5 +168,4 @@ def scaled(totals: Iterable[float], resolution: Fraction) -> list[float]:
     """Convert totals to the counter's unit; integers stay integers where the resolution is 1."""
     if resolution == 1:
         return list(totals)
-    unit = float(resolution)
-    return [float(total) * unit for total in totals]
+    return [float(total) * float(resolution) for total in totals]

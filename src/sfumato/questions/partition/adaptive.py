@@ -313,8 +313,7 @@ def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     times = np.full(len(front.nodes), STRIDE)
     nodes, owner = halve_widest(draft.growth, front.nodes, times)
     # A node of one lattice cell cannot be cut, so it is a cell already.
-    was_cut = nodes != front.nodes[owner]
-    was_cut &= draft.growth.parent[nodes] >= 0
+    was_cut = (nodes != front.nodes[owner]) & (draft.growth.parent[nodes] >= 0)
     nodes = nodes[was_cut]
     owner = owner[was_cut]
     left = front.left[owner]
@@ -325,8 +324,7 @@ def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     rows_before = np.maximum(front.rows[owner], 1)
     halvings = np.log2(rows_before / np.maximum(rows, 1))
     # A level is taken to halve the rows of a node once at least.
-    fall = np.clip(halvings, 1.0, STRIDE)
-    return _Front(nodes, rows, left - slices, even, owner, fall)
+    return _Front(nodes, rows, left - slices, even, owner, np.clip(halvings, 1.0, STRIDE))
 
 
 def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block: Array) -> Array:
@@ -361,5 +359,4 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block
     freedom = np.bincount(block, np.maximum(n_parts - 1, 0), minlength=n_blocks)
     # Neighbours look even up to this chi-square per degree of freedom, of which there must be
     # some.
-    even = (freedom >= 6) & (chi_square < 1.3 * freedom)
-    return even[block[parent]]
+    return ((freedom >= 6) & (chi_square < 1.3 * freedom))[block[parent]]

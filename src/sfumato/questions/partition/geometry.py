@@ -175,9 +175,9 @@ class Grid:
 
 def _covers(edges: Array, size: int) -> bool:
     """Whether edges rise from 0 to the size of their axis."""
-    if len(edges) < 2 or edges[0] != 0 or edges[-1] != size:
-        return False
-    return bool((np.diff(edges) > 0).all())
+    return bool(
+        len(edges) >= 2 and edges[0] == 0 and edges[-1] == size and (np.diff(edges) > 0).all()
+    )
 
 
 def _points(coordinates: Sequence[Array]) -> Array:

@@ -426,8 +426,7 @@ def count_with_shares(
     growth = 2 ** (stride / 3)
     exponent = np.asarray(levels_below, dtype=float) + 1
     fraction = (growth - 1) / (growth**exponent - 1)
-    wanted = np.rint(left * fraction).astype(np.int64)
-    slices = np.clip(wanted, 1, left - 1)
+    slices = np.clip(np.rint(left * fraction).astype(np.int64), 1, left - 1)
     counts = np.empty(len(nodes), np.int64)
     for price in np.unique(slices):
         mine = slices == price

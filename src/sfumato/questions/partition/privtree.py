@@ -136,11 +136,9 @@ class PrivTreePartitioner(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fanout: object = self.fanout
-        is_whole = isinstance(fanout, int) and not isinstance(fanout, bool)
-        if not is_whole or not 2 <= self.fanout <= 2**10 or self.fanout.bit_count() > 1:
+        if type(self.fanout) is not int or self.fanout not in (2**i for i in range(1, 11)):
             raise UsageError(
-                f"fanout = {shown(fanout)}",
+                f"fanout = {shown(self.fanout)}",
                 "nodes are halved, so the fan-out is a power of two",
                 "Choose 2, or 4",
             )

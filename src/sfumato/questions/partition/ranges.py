@@ -342,7 +342,6 @@ class RangeWalker:
             visits = self._step(block, visits, covered)
         if not self._has_gain:
             return
-        number = len(block.value)
         for i in range(len(levels) - 1, -1, -1):
             visits, covered = levels[i]
             gain = self.inferred.gain[visits.node]
@@ -456,9 +455,7 @@ class SummedAreaTables:
     @cached_property
     def fits(self) -> bool:
         """Whether there are two axes, and few enough edges for a table."""
-        if len(self.tree.axes) != 2:
-            return False
-        return len(self._edges[0]) * len(self._edges[1]) <= 2**22
+        return len(self.tree.axes) == 2 and len(self._edges[0]) * len(self._edges[1]) <= 2**22
 
     @cached_property
     def _edges(self) -> list[Array]:
@@ -650,15 +647,13 @@ class SummedAreaTables:
         begins, ends = slabs[across]
         n_begun = np.searchsorted(along, span[1], side="left")
         n_ended = np.searchsorted(along, span[0], side="right")
-        slab_above = np.searchsorted(edges, at, side="right") - 1
-        slab_below = np.searchsorted(edges, at, side="left") - 1
-        crossed = []
-        for slab in (slab_above, slab_below):
+
+        def crossed(slab: Array) -> Array:
             is_outside = (slab < 0) | (slab >= len(edges) - 1)
-            crossing = begins[slab, n_begun] - ends[slab, n_ended]
-            crossed.append(np.where(is_outside, 0, crossing))
-        above, below = crossed
-        return above, below
+            return np.where(is_outside, 0, begins[slab, n_begun] - ends[slab, n_ended])
+
+        slab_above = np.searchsorted(edges, at, side="right") - 1
+        return crossed(slab_above), crossed(np.searchsorted(edges, at, side="left") - 1)
 
 
 def _cumulated_twice(table: Array) -> Array:

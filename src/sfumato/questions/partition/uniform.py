@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Preview
-from sfumato.basics import MOST_PARTITION_CELLS, Array, positive, settle, split
+from sfumato.basics import MOST_PARTITION_CELLS, Array, positive, settle, split, whole
 from sfumato.domain import Domain, Lattice, LatticeAxis, finest
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError
 from sfumato.mechanisms import Law, add_noise, count_law
 from sfumato.privacy import (
     CentralMeasure,
@@ -159,8 +159,8 @@ def grow(draft: Draft, layout: Layout, stop_below: float | None) -> Array:
     blocks_at = [at[first] for at, first in zip(cells_at, first_cell, strict=True)]
     root = np.zeros(1, np.int64)
     none = np.zeros((1, len(shape)), np.int64)
-    whole = np.array([layout.blocks], np.int64)
-    blocks, first, last = split_at_edges(draft.growth, root, none, whole, blocks_at)
+    all_blocks = np.array([layout.blocks], np.int64)
+    blocks, first, last = split_at_edges(draft.growth, root, none, all_blocks, blocks_at)
     depths = draft.with_new_nodes(np.zeros(1, np.int64), 1)
     if layout.for_blocks:
         counts = draft.noisy_counts(blocks, layout.for_blocks)
@@ -282,20 +282,23 @@ class UniformPartitioner(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        partitions: object = self.partitions
+        partitions = self.partitions
         if partitions is not None:
-            if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-                raise UsageError(
-                    f"partitions = {shown(partitions)}",
-                    "the number of cells is at least 1",
-                    "Give a whole number, or leave it out",
-                )
-            if partitions > MOST_CELLS:
-                raise UsageError(
-                    f"partitions = {shown(partitions)}",
-                    f"the limit is {MOST_CELLS:,} cells",
-                    "Give a smaller number",
-                )
+            partitions = whole(
+                partitions,
+                "partitions",
+                1,
+                obstacle="the number of cells is at least 1",
+                remedy="Give a whole number, or leave it out",
+            )
+            whole(
+                partitions,
+                "partitions",
+                1,
+                MOST_CELLS,
+                obstacle=f"the limit is {MOST_CELLS:,} cells",
+                remedy="Give a smaller number",
+            )
         theta = positive(self.theta, "theta")
         if not Fraction(1, 10**9) <= theta <= MOST_CELLS:
             raise UsageError(
@@ -318,7 +321,7 @@ class UniformPartitioner(
                 "a noisy number of rows decides how many cells there are, and nothing pays for it",
                 "Give partition a share, or state partitions",
             )
-        settle(self, theta=float(theta), stop_below=stop_below)
+        settle(self, partitions=partitions, theta=float(theta), stop_below=stop_below)
 
     def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
         """The noise on the number of rows, if that is needed, and the noise on the cells.
