@@ -66,11 +66,7 @@ class Spenders:
     def fault(self, entry: Entry) -> str | None:
         """What is wrong with the spender of the next entry, as the end of a sentence."""
         if not entry.spender:
-            if entry.own != NOTHING:
-                return "states a sum of a spender that it does not name"
-            must_name = entry.kind == "reserve" and entry.account in self._limited
-            charged = f"is charged to account {entry.account!r} by none of its spenders"
-            return charged if must_name else None
+            return self._nameless_fault(entry)
         whose = (entry.account, entry.spender)
         before = self._own.get(whose, NOTHING)
         after = (before[0] + entry.cost[0], before[1] + entry.cost[1])
@@ -85,6 +81,14 @@ class Spenders:
         most = self._ceilings.get(whose, NOTHING)
         if entry.kind == "reserve" and not entry.event and any(map(gt, after, most)):
             return f"takes the spender {entry.spender!r} over their ceiling"
+        return None
+
+    def _nameless_fault(self, entry: Entry) -> str | None:
+        """What is wrong with an entry that names no spender."""
+        if entry.own != NOTHING:
+            return "states a sum of a spender that it does not name"
+        if entry.kind == "reserve" and entry.account in self._limited:
+            return f"is charged to account {entry.account!r} by none of its spenders"
         return None
 
 
@@ -161,8 +165,13 @@ class Filters:
     def fault(self, entry: Entry) -> str | None:
         """What is wrong with the event of the next entry, as the end of a sentence."""
         is_by_curves = entry.kind == "reserve" and self.by_curves(entry.account)
+        curves = {
+            ("account", entry.account): entry.curve,
+            ("spender", entry.account, entry.spender): entry.own_curve,
+            ("data", self._data.get(entry.account, "")): entry.data_curve,
+        }
         if not entry.event:
-            if entry.curve or entry.own_curve or entry.data_curve:
+            if any(curves.values()):
                 return "has curves, and no event that they follow from"
             return "is charged to an account by curves, and has no event" if is_by_curves else None
         if not is_by_curves:
@@ -173,12 +182,7 @@ class Filters:
             return "has an event that this version does not know"
         if entry.cost != money:
             return "states a cost that does not follow from its event"
-        named = {
-            ("account", entry.account): entry.curve,
-            ("spender", entry.account, entry.spender): entry.own_curve,
-            ("data", self._data.get(entry.account, "")): entry.data_curve,
-        }
-        faults = (self._curve_fault(name, entry.event, curve) for name, curve in named.items())
+        faults = (self._curve_fault(name, entry.event, curve) for name, curve in curves.items())
         return next((fault for fault in faults if fault is not None), None)
 
     def _curve_fault(self, name: tuple[str, ...], event: str, curve: MaybeCurve) -> str | None:
@@ -204,6 +208,15 @@ class Filters:
 MOST_FAULTS = 100
 NOTE_ERRORS = (ValueError, TypeError, KeyError)  # of reading a note that may be any text
 COLUMN_TYPES = (*get_args(Columns), *get_args(SpenderColumns))
+# What may happen to a key: its state, and the kind of the entry, give its next state.
+LIFE = {
+    ("leased", "resume"): "leased",
+    ("free", "resume"): "leased",
+    ("leased", "abandon"): "free",
+    ("leased", "store"): "stored",
+    ("free", "store"): "stored",
+    ("stored", "hand"): "handed",
+}
 NOT_AS_OPENED = "its rule or total is not the one with which it was opened"
 
 
@@ -250,7 +263,8 @@ def audited(
     damage: Iterable[str] = (),
 ) -> Audited:
     """Check every entry. ``damage`` has faults that were found before."""
-    checking = _Audit(books, known, list(damage))
+    # An empty ledger has the head (0, ""): every ledger continues it.
+    checking = _Audit(books, known or (0, ""), list(damage))
     return Audited(checking.run(), checking.paid, checking.begun)
 
 
@@ -306,9 +320,7 @@ class _Key:
 
     charge: int
     digest: str
-    lease: bool = True
-    stored: bool = False
-    handed: bool = False
+    state: str = "leased"
 
 
 @dataclass(slots=True)
@@ -319,7 +331,7 @@ class _Audit:
     """
 
     books: Books
-    known: tuple[int, str] | None
+    known: tuple[int, str]
     faults: list[str]
     paid: dict[int, str] = dataclasses.field(default_factory=dict)
     begun: dict[int, str] = dataclasses.field(default_factory=dict)
@@ -335,8 +347,7 @@ class _Audit:
     def run(self) -> Verification:
         """Follow the chain once, then look for rows that no entry accounts for."""
         known = self.known
-        # An empty ledger has the head (0, ""): every ledger continues it.
-        met = known is None or known == (0, "")
+        met = known == (0, "")
         count = 0
         for entry in self.books.entries:
             self._entry(entry)
@@ -349,12 +360,12 @@ class _Audit:
                 f"the ledger gave out entry numbers up to {self.books.highest}, "
                 f"but ends at entry {self._head[0]}: its tail was cut"
             )
-        if not met and known is not None and known[0] > self._head[0]:
+        if not met and known[0] > self._head[0]:
             self._fault(
                 f"entry {known[0]} is known from outside, but the ledger ends at entry "
                 f"{self._head[0]}: its tail was cut, or an older copy put back"
             )
-        elif not met and known is not None:
+        elif not met:
             self._fault(
                 f"entry {known[0]} differs from the one known from outside: "
                 "the history was rewritten, or this is another ledger"
@@ -493,30 +504,24 @@ class _Audit:
 
     def _follow_key(self, entry: Entry, key: _Key) -> None:
         """Check that an entry may follow what its key has been through, and remember it."""
-        match entry.kind:
-            case "resume" if not key.stored:
-                key.lease = True
-            case "abandon" if key.lease and not key.stored:
-                key.lease = False
-            case "store" if not key.stored:
-                key.stored = True
-                self._stores.add(entry.sequence)
-                payload_hash = self.books.payloads.get(entry.sequence)
-                if payload_hash is None:
-                    self._fault(f"the answer of entry {entry.sequence} is missing")
-                elif payload_hash != entry.payload_hash:
-                    self._fault(
-                        f"the answer of entry {entry.sequence} was edited: its hash does not match"
-                    )
-                if entry.note == BEGUN:
-                    self.begun[key.charge] = entry.payload_hash
-            case "hand" if key.stored and not key.handed:
-                key.handed = True
-            case _:
-                self._fault(
-                    f"entry {entry.sequence} ({entry.kind}) does not follow from what happened to "
-                    f"key {entry.key!r} before"
-                )
+        state = LIFE.get((key.state, entry.kind))
+        if state is None:
+            self._fault(
+                f"entry {entry.sequence} ({entry.kind}) does not follow from what happened to "
+                f"key {entry.key!r} before"
+            )
+            return
+        key.state = state
+        if state != "stored":
+            return
+        self._stores.add(entry.sequence)
+        payload_hash = self.books.payloads.get(entry.sequence)
+        if payload_hash is None:
+            self._fault(f"the answer of entry {entry.sequence} is missing")
+        elif payload_hash != entry.payload_hash:
+            self._fault(f"the answer of entry {entry.sequence} was edited: its hash does not match")
+        if entry.note == BEGUN:
+            self.begun[key.charge] = entry.payload_hash
 
 
 def _widens(entry: Entry) -> bool:

@@ -524,13 +524,9 @@ def _go_on(
         )
     _require_here(payer, named)
     _fix_binding(rows, request, payer)
-    # What it may have cost an account, in the measures that the account may have had since.
-    costs = [(request.cost[0], request.cost[1])]
-    if request.event and first.cost not in costs:
-        costs.append((Event.read(request.event).rho_units, 0))
     # What is picked for a plan may differ between versions, and no answer may spend more than was
     # charged for it.
-    if not (request.event == first.event if first.event else first.cost in costs):
+    if not _costs_as_charged(request, first):
         raise refusals.of_key(first, *refusals.OTHER_COST)
     # Before the entry that resumes: whether noise may have been drawn is read off those before it.
     seed = _seed(rows, request, payer, named, past)
@@ -541,6 +537,17 @@ def _go_on(
     resumed = journal.append(rows, draft)
     tried.append(resumed)
     return Settled(past, resumed, seed)
+
+
+def _costs_as_charged(request: Request, charge: Entry) -> bool:
+    """Whether a request costs now what was charged for it."""
+    if charge.event:
+        return request.event == charge.event
+    # What it may have cost an account, in the measures that the account may have had since.
+    costs = [(request.cost[0], request.cost[1])]
+    if request.event:
+        costs.append((Event.read(request.event).rho_units, 0))
+    return charge.cost in costs
 
 
 def _fix_binding(rows: PublicRows, request: Request, payer: Payer) -> None:

@@ -362,27 +362,28 @@ def name_spender(
         return known
     if account.by_curves != bool(terms) and any(ceiling):
         raise refusals.other_kind_of_ceiling(account, name)
-    if known is None and not new:
-        names = (spender.name for spender in rows.spenders(account.name))
-        raise UsageError(
-            f"the ceiling of {name!r} in account {account.name!r}",
-            f"it has no such spender ({nearest(name, names)})",
-            "Name the spender first: `sfumato ledger spender add`",
-        )
-    if known is not None and new:
-        request = f"spender {name!r} with a ceiling of {written(known.rule, ceiling)}"
-        raise UsageError(
-            f"{request} in account {account.name!r}",
-            f"this spender is there, with a ceiling of {written(known.rule, known.ceiling)}",
-            "To change the ceiling, run `sfumato ledger spender set`",
-        )
-    if known is not None:
+    if known is None:
+        if not new:
+            names = (spender.name for spender in rows.spenders(account.name))
+            raise UsageError(
+                f"the ceiling of {name!r} in account {account.name!r}",
+                f"it has no such spender ({nearest(name, names)})",
+                "Name the spender first: `sfumato ledger spender add`",
+            )
+        spender = Spender(account.name, name, account.rule, ceiling, NOTHING, terms)
+    else:
+        if new:
+            request = f"spender {name!r} with a ceiling of {written(known.rule, ceiling)}"
+            raise UsageError(
+                f"{request} in account {account.name!r}",
+                f"this spender is there, with a ceiling of {written(known.rule, known.ceiling)}",
+                "To change the ceiling, run `sfumato ledger spender set`",
+            )
         _require_former_terms(rows, account, known, terms)
-    spent = NOTHING if known is None else known.spent
-    spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
+        # What they paid, also by curves, stands beside the new ceiling.
+        spender = replace(known, rule=account.rule, ceiling=ceiling, terms=terms)
     cap_spender(rows, spender)
-    # What a spender paid by curves is on their charges, and stands beside the new ceiling.
-    return spender if known is None else replace(spender, curve=known.curve)
+    return spender
 
 
 def _require_former_terms(rows: PublicRows, account: Account, known: Spender, terms: str) -> None:

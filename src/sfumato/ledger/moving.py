@@ -158,11 +158,10 @@ def _copy_public(
     for entry in entries:
         new.add(entry)
         # Each beside its entry: what a later charge must keep to is there before it.
-        if entry.kind == "bind" and entry.account in bindings:
+        if entry.kind == "bind":
             new.add_binding(entry.account, *bindings[entry.account])
-        is_of_data = entry.kind == "cap" and not entry.spender
-        data = str(json.loads(entry.note)["data"]) if is_of_data else ""
-        if data in ceilings:
+        elif entry.kind == "cap" and not entry.spender:
+            data = str(json.loads(entry.note)["data"])
             new.add_ceiling(data, *ceilings[data], ceiling_terms.get(data, ""))
     for sequence, payload in rows.answers():
         new.add_answer(sequence, payload)

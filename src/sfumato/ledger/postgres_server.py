@@ -825,17 +825,7 @@ class Database:
         try:
             version = self._version(db)
             if version is None:
-                obstacle = "there is no ledger in this database"
-                (may,) = _only(db, "SELECT has_database_privilege(current_database(), 'create')")
-                if create and not may:
-                    obstacle = f"{obstacle}, and this role may not make one"
-                if not (create and may):
-                    raise LedgerError(
-                        self.label,
-                        obstacle,
-                        "Check the address; the custodian makes a ledger there by "
-                        "`sfumato ledger init`",
-                    )
+                self._require_creatable(db, create=create)
             elif version != self.kind.version:
                 query = "SELECT pg_has_role(nspowner, 'usage') FROM pg_namespace WHERE nspname = %s"
                 if db.execute(query, (self.schema,)).fetchone() != (True,):
@@ -856,6 +846,20 @@ class Database:
         except BaseException:
             self._drop()
             raise
+
+    def _require_creatable(self, db: Connection, *, create: bool) -> None:
+        """Refuse a database without a ledger, unless one is to be made there and may be."""
+        obstacle = "there is no ledger in this database"
+        (may,) = _only(db, "SELECT has_database_privilege(current_database(), 'create')")
+        if create and may:
+            return
+        if create:
+            obstacle = f"{obstacle}, and this role may not make one"
+        raise LedgerError(
+            self.label,
+            obstacle,
+            "Check the address; the custodian makes a ledger there by `sfumato ledger init`",
+        )
 
     def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""

@@ -35,12 +35,13 @@ def differs(account: Account, rule: str, total: Amount | None, terms: str = "") 
         counted = named or f"by rule {account.rule!r}"
         has = f"counts {counted}: {has}"
         to_use = f"and give {counted} {to_use}"
-    elif account.by_curves and terms != account.terms:
-        has = f"{has}, with another composition: by curves, fixed at its opening"
-    elif account.terms and terms != account.terms:
-        has = f"{has}, with another target to be widened to, fixed at its opening"
     elif terms != account.terms:
-        has = f"{has}, with another composition: by sums"
+        composition = "composition: by sums"
+        if account.by_curves:
+            composition = "composition: by curves, fixed at its opening"
+        elif account.terms:
+            composition = "target to be widened to, fixed at its opening"
+        has = f"{has}, with another {composition}"
     return UsageError(
         f"account {account.name!r} with {request}",
         f"it exists, and {has}",

@@ -80,7 +80,6 @@ supermartingales and stopping: Whitehouse, Ramdas, Rogers, Wu 2023; orders: Miro
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -227,7 +226,7 @@ class Curves(Composition, frozen=True):
         are_weights = len(self.orders) == len(self.weights) > 0 and min(self.weights) > 0
         if not (is_total and are_weights and sum(self.weights) <= WEIGHT_UNITS):
             raise ValueError("no composition by curves")
-        increase = all(first < second for first, second in itertools.pairwise(self.orders))
+        increase = list(self.orders) == sorted(set(self.orders))
         largest = LARGEST_ORDER * ORDER_UNITS
         if not (increase and self.orders[0] > ORDER_UNITS and self.orders[-1] <= largest):
             raise ValueError("no composition by curves")

@@ -338,6 +338,11 @@ def sum_of(events: Sequence[Event]) -> Event:
     drawn = [pair for event in events for pair in event.terms]
     if len({term for _, term in drawn}) <= MOST_TERMS:
         return Event.gathered(drawn)
+    return _worst_sum(events)
+
+
+def _worst_sum(events: Sequence[Event]) -> Event:
+    """The event of several answers of which nothing is known but their costs."""
     # Basic composition: what is private at each epsilon is private at their sum, together.
     epsilon = sum((event.epsilon for event in events), Fraction(0))
     delta = sum((event.delta for event in events), Fraction(0))

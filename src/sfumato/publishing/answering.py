@@ -173,9 +173,7 @@ class LeftOut:
         elif not isinstance(cells, Lattice):
             return
         for name, limit in unit.limits_kept.items():
-            # The share of rows that a limit on rows keeps is another one beside limits by cell.
-            is_alone = name != "rows_per_person" or not unit.by_cell
-            about = [release for release in known if is_alone and _is_about(release, name, cells)]
+            about = [release for release in known if _is_about(release, name, cells)]
             if not about:
                 continue
             sentence = about[-1].sentence(limit)
@@ -189,7 +187,6 @@ class LeftOut:
     def _stored(self, label: str) -> list[PersonsRelease]:
         """Return stored answers about persons of this state of the data, in order of storing."""
         ledger = self._account.ledger
-        persons = self._source.unit.uncalled.of_all_rows
         for entry in ledger.log(self._account.name, after=self._last_seen):
             self._last_seen = entry.sequence
             # The note of a long plan is cut, and may have named the question.
@@ -198,19 +195,22 @@ class LeftOut:
                 self._charged[entry.key] = entry
             elif entry.kind == "store" and entry.key in self._charged:
                 charge = self._charged[entry.key]
-                try:
-                    answers = stored_releases(ledger.answer(charge.sequence) or b"[]")
-                except (*UNREADABLE, LedgerError):
-                    # Another version wrote it, or it is damaged: `verify` says so.
-                    continue
-                # Those about persons whom the source protects alike.
-                self._read += [
-                    (charge, release)
-                    for release in answers
-                    if isinstance(release, PersonsRelease)
-                    and release.unit.uncalled.of_all_rows == persons
-                ]
+                self._read += [(charge, release) for release in self._about_persons(charge)]
         return [release for charge, release in self._read if ledger.is_of_state(charge, label)]
+
+    def _about_persons(self, charge: Entry) -> list[PersonsRelease]:
+        """Return stored answers about persons whom the source protects alike."""
+        try:
+            answers = stored_releases(self._account.ledger.answer(charge.sequence) or b"[]")
+        except (*UNREADABLE, LedgerError):
+            # Another version wrote it, or it is damaged: `verify` says so.
+            return []
+        persons = self._source.unit.uncalled.of_all_rows
+        return [
+            release
+            for release in answers
+            if isinstance(release, PersonsRelease) and release.unit.uncalled.of_all_rows == persons
+        ]
 
 
 def _is_about(release: PersonsRelease, limit: str, cells: Lattice | None) -> bool:
@@ -218,7 +218,8 @@ def _is_about(release: PersonsRelease, limit: str, cells: Lattice | None) -> boo
     if release.measured.limit != limit or cells is None:
         return release.measured.limit == limit
     domain = release.domain_of_source()
-    if release.spread is msgspec.UNSET or domain is None:
+    # The share of rows that a limit on rows keeps is another one beside limits by cell.
+    if limit == "rows_per_person" or release.spread is msgspec.UNSET or domain is None:
         return False
     return set(release.spread.cells(domain).axes) == set(cells.axes)
 

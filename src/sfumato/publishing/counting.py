@@ -234,18 +234,9 @@ class Counting:
     def _cubes_of(
         self, needs: list[Needs], choice: ChosenBy, progress: Progress | None
     ) -> list[Cube]:
-
         counted = [_without_numbers(need) for need in needs]
         missing = [need for need in dict.fromkeys(counted) if self._cached(need, choice) is None]
-        shared = [need.lattice for need in missing if self._is_shared(need)]
-        # Without the lattices that another one refines: cubes on these follow from those on others.
-        needed = [
-            need
-            for need in missing
-            if need.lattice not in shared
-            or not self._is_shared(need)
-            or not any(other != need.lattice and other.refines(need.lattice) for other in shared)
-        ]
+        needed = self._finest(missing)
         if needed:
             self.queries += 1
             cubes = count(self._source, needed, progress, key=self._row_choice_key, choice=choice)
@@ -255,6 +246,16 @@ class Counting:
             self._require_unchanged()
         cubes_at_hand = [self._cached(need, choice) for need in counted]
         return [cube for cube in cubes_at_hand if cube is not None]
+
+    def _finest(self, needs: list[Needs]) -> list[Needs]:
+        """Return those needs whose cubes do not follow from the cubes of others."""
+        shared = [need.lattice for need in needs if self._is_shared(need)]
+        return [
+            need
+            for need in needs
+            if not self._is_shared(need)
+            or not any(other != need.lattice and other.refines(need.lattice) for other in shared)
+        ]
 
     def _require_unchanged(self) -> None:
         """Read the label again after a scan: the file may have been written to meanwhile."""

@@ -446,15 +446,19 @@ def _deltas(
     deltas = [Fraction(0)] * len(candidates)
     if not groups or not delta:
         return deltas, Fraction(0)
-    shares = [candidate.share or Fraction(0) for candidate in candidates]
-    # A group has its stated shares together; 1 where shares are picked.
-    weights = [sum((shares[i] for i in group), Fraction(0)) or Fraction(1) for group in groups]
+    weights = [_stated_share(candidates, group) for group in groups]
     # Whole units, so that the parts add up to the delta exactly.
     parts = [Fraction(part, DELTA_UNITS) for part in split(int(delta * DELTA_UNITS), weights)]
     for_block = parts.pop() if in_rho else Fraction(0)
     for i, part in zip(users, parts, strict=True):
         deltas[i] = part
     return deltas, for_block
+
+
+def _stated_share(candidates: Sequence[Candidate], group: Sequence[int]) -> Fraction:
+    """Return the shares of a group together; 1 where shares are picked."""
+    shares = (candidates[i].share or Fraction(0) for i in group)
+    return sum(shares, Fraction(0)) or Fraction(1)
 
 
 def _divide_alike(

@@ -63,9 +63,7 @@ class Terms:
         """List the questions that may be answered in rho: none; all that can; counts that can."""
         if self.kind.name != "approx" or self.plan.noise == "laplace" or self.rule == "pure":
             return [()]
-        able = tuple(i for i, candidate in enumerate(self.candidates) if candidate.takes_rho)
-        counts = tuple(i for i in able if self.candidates[i].counts)
-        in_rho = [way for way in dict.fromkeys([able, counts]) if way]
+        in_rho = self._ways_in_rho()
         if self.plan.noise == "gaussian":
             if not in_rho:
                 raise UsageError(
@@ -79,6 +77,12 @@ class Terms:
         number = len(self.candidates)
         is_paid_in_rho = self.rule == "zcdp" and all(len(way) < number for way in in_rho)
         return in_rho if in_rho and is_paid_in_rho else [(), *in_rho]
+
+    def _ways_in_rho(self) -> list[Way]:
+        """List all questions that can be answered in rho; and those of them that count."""
+        able = tuple(i for i, candidate in enumerate(self.candidates) if candidate.takes_rho)
+        counts = tuple(i for i in able if self.candidates[i].counts)
+        return [way for way in dict.fromkeys([able, counts]) if way]
 
     @functools.cached_property
     def needs(self) -> dict[Way, Fraction]:

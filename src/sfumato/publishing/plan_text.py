@@ -41,17 +41,7 @@ def written_plan(spec: PlanFile) -> str:
         # table of its question.
         if isinstance(wishes, list) and None in wishes:
             del release[field]
-            for question, wish in zip(questions, wishes, strict=True):
-                if wish is None:
-                    continue
-                # Its kind may have a field of that name.
-                if name in question:
-                    raise UsageError(
-                        "writing a plan",
-                        f"a question states {name} of its own, and others have none",
-                        f"State {name} for all, or for none",
-                    )
-                question[name] = wish
+            _give_wishes(questions, name, wishes)
     tables: dict[str, dict[str, object]] = {
         "source": _fields(spec.source),
         "domain": {name: _fields(axis) for name, axis in spec.domain.items()},
@@ -64,6 +54,21 @@ def written_plan(spec: PlanFile) -> str:
         {name: field_lines(fields) for name, fields in tables.items()},
         [field_lines(question) for question in questions],
     )
+
+
+def _give_wishes(questions: list[dict[str, object]], name: str, wishes: list[object]) -> None:
+    """Put each wish into the table of its question."""
+    for question, wish in zip(questions, wishes, strict=True):
+        if wish is None:
+            continue
+        # Its kind may have a field of that name.
+        if name in question:
+            raise UsageError(
+                "writing a plan",
+                f"a question states {name} of its own, and others have none",
+                f"State {name} for all, or for none",
+            )
+        question[name] = wish
 
 
 def joined_tables(tables: Mapping[str, Iterable[str]], questions: Iterable[Iterable[str]]) -> str:

@@ -76,8 +76,7 @@ class PlanPreviews(tuple[Preview, ...]):
         texts: dict[int, str] = {}
         in_common = []
         for places in places_of_unit.values():
-            first, *others = [self[at].remarks() for at in places]
-            shared = [remark for remark in first if all(remark in other for other in others)]
+            shared = _shared_remarks([self[at] for at in places])
             texts |= {at: self._own(at, common, shared) for at in places}
             in_common.append(self._in_common(places, common, shared))
         number = "{}. " if len(in_common) > 1 else ""
@@ -115,6 +114,12 @@ class PlanPreviews(tuple[Preview, ...]):
         """Show them in a notebook."""
         said = "" if self.choice is None else f"<p>{escape(str(self.choice))}</p>"
         return said + "".join(preview._repr_html_() for preview in self)
+
+
+def _shared_remarks(previews: list[Preview]) -> list[str]:
+    """Return the remarks that are true of all of some previews."""
+    first, *others = [preview.remarks() for preview in previews]
+    return [remark for remark in first if all(remark in other for other in others)]
 
 
 @overload
