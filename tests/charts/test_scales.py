@@ -32,6 +32,15 @@ def test_only_bins_of_equal_width_keep_their_scale():
     assert scales.name_of(uneven) == "x (bins of unequal width)"
 
 
+def test_an_axis_of_numbers_is_named_without_a_look_at_its_cells():
+    """Steps far from 0 are uneven by rounding: nobody drew bins of unequal width."""
+    axis = grid_axis("x", Interval(1e15, 1e15 + 8), 100)
+    assert scales.name_of(axis) == "x (bins of unequal width)"
+    _, ax = style.figure(300)
+    scales.value_axis(ax.xaxis, axis)
+    assert ax.get_xlabel() == "x"
+
+
 def test_labels_have_no_positions():
     axis = LabelAxis("k", ("a", "b"))
     assert scales.positions_of(axis) is None

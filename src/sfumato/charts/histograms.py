@@ -249,6 +249,8 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
     """Return where the bins lie along x, and the ticks there."""
     main = picture.main
     edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
+    if edges is not None:
+        scales.value_axis(ax.xaxis, main)
     ax.set_xlabel(scales.name_of(main), parse_math=False)
     if edges is None:
         longest = scales.widest_tick(main) + 8
@@ -258,7 +260,6 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
         apart = 20 if turned else max(longest, least)
         scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
-    scales.value_axis(ax.xaxis, main)
     return np.append(edges[starts], edges[-1])
 
 

@@ -42,8 +42,11 @@ BEYOND = "The bins at the ends also hold what lies beyond them."
 
 
 def value_axis(which: Axis, axis: LatticeAxis) -> None:
-    """Name an axis of values, and place its ticks: at dates, or at whole numbers such as years."""
-    which.set_label_text(name_of(axis), parse_math=False)
+    """Name an axis of values, and place its ticks: at dates, or at whole numbers such as years.
+
+    Its cells are not looked at: an axis of numbers may have a million.
+    """
+    which.set_label_text(plain(axis.name, 40), parse_math=False)
     if axis.time is not None:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
