@@ -18,8 +18,7 @@ from sfumato.questions.histogram import Histogram
 from sfumato.questions.partition.uniform import UniformPartitioner
 from sfumato.reports import front, page
 from sfumato.reports import front as spending
-from sfumato.reports.front import MOST_BARS
-from sfumato.reports.glances import glances
+from sfumato.reports.front import MOST_BARS, glances
 from sfumato.reports.headings import heading_of
 
 

@@ -33,7 +33,6 @@ LEFT = {
     ("data/bounding.py", "words"),  # the secret that chooses each person's rows
     ("charts/vector.py", "draw"),  # a picture
     ("cli/audit.py", "sample"),  # noise on nothing
-    ("cli/doctor.py", "sample"),
     ("questions/counters/toeplitz.py", "sample"),  # machines: the boundary is their step
     ("questions/counters/tree.py", "sample"),
     ("questions/histogram/records.py", "draw"),  # selections: of RankLaw and JointLaw
@@ -51,7 +50,6 @@ CHARTS = {
     "persons",
     "heat",
     "cumulative",
-    "families",
     "risk",
     "windows",
 }

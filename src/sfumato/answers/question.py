@@ -52,15 +52,17 @@ class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=T
 
     def __post_init__(self) -> None:
         if isinstance(self.measured_in, Mapping):
-            units = _public_texts("measured_in", self.measured_in)
-            msgspec.structs.force_setattr(self, "measured_in", units)
+            msgspec.structs.force_setattr(
+                self, "measured_in", _public_texts("measured_in", self.measured_in)
+            )
         elif self.measured_in:
             _public_text("measured_in", self.measured_in)
         if self.heading:
             _public_text("heading", self.heading)
         if self.label_names:
-            names = _public_texts("label_names", self.label_names)
-            msgspec.structs.force_setattr(self, "label_names", names)
+            msgspec.structs.force_setattr(
+                self, "label_names", _public_texts("label_names", self.label_names)
+            )
 
     @property
     def captions(self) -> Captions | None:

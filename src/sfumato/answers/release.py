@@ -428,8 +428,9 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         table = self._table(request)
         if self.captions is msgspec.UNSET:
             return table
-        named = self.for_people().to_frame()
-        return frames.with_names(table, named, self.label_columns, self.captions)
+        return frames.with_names(
+            table, self.for_people().to_frame(), self.label_columns, self.captions
+        )
 
     def _about(self) -> list[tuple[str, str]]:
         """What a reader of the numbers must know, as names and sentences."""

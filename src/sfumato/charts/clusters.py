@@ -166,8 +166,9 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     ax = style.axes_on(ax, int(height))
     style.unseen(ax)
     places = np.where(release.known[order, None], release.scaled_centers[order], np.nan)
-    norm = Normalize(-1, 1)
-    image = ax.imshow(places, cmap="PuOr", norm=norm, aspect="auto", interpolation="none")
+    image = ax.imshow(
+        places, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none"
+    )
     narrow = is_narrow(ax)
     ax.set_yticks(range(len(order)), _weights_in_words(release, order, narrow))
     is_crowded = len(names) > (2 if narrow else 4)

@@ -28,10 +28,11 @@ from sfumato.charts.scales import (
 )
 from sfumato.charts.style import is_narrow
 from sfumato.charts.vector import FILL, MARKERS, MUTED, PAPER, SERIES
-from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
+from sfumato.domain import BinsAndMissing, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms import CountLaw, KeyLaw
 from sfumato.privacy import Guarantee
 from sfumato.questions.histogram.release import CountsTable
+from sfumato.questions.tables.release import TablesRelease
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
@@ -387,8 +388,7 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
     keys = style.interval_keys(picture.table.values.size, False)
     series = picture.series
     if series is not None:
-        names = scales.cell_labels(series, 20)
-        looks = zip(MARKERS, SERIES, names, strict=False)
+        looks = zip(MARKERS, SERIES, scales.cell_labels(series, 20), strict=False)
         keys = [
             Line2D([], [], marker=marker, color=colour, label=name, linestyle="", markersize=6)
             for marker, colour, name in looks
@@ -396,3 +396,41 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
         note = f"{note} Colours: {plain(series.name)}.".strip()
     keys += [style.cut_key(">")] if picture.is_cut else []
     style.legend(ax, keys, note, columns=4 if series is not None else 2)
+
+
+# --- tables that add up ---------------------------------------------------------------------------
+
+
+@style.of_release
+def draw_family(release: TablesRelease, ax: Axes | None) -> Axes:
+    """Draw tables of at most two axes, as bars with error bars or a table of shades.
+
+    Of the family, each table has a panel of its own on a new figure. On Axes that are given, the
+    first table is drawn.
+    """
+    people = release.for_people()
+    shown = people.tables if people.shown is msgspec.UNSET else (people.shown,)
+    tables = [people[names[:2]] for names in shown]
+    if ax is not None or len(tables) == 1:
+        return _family_panel(tables[0], ax)
+    panels = style.panels(len(tables), None, 320)
+    for table, panel in zip(tables, panels, strict=True):
+        _family_panel(table, panel)
+    return panels[0]
+
+
+def _family_panel(table: TablesRelease, ax: Axes | None) -> Axes:
+    """Draw one table. Errors of its cells depend on one another, so that sums have no law."""
+    # A total is one cell.
+    lattice = table.cells if table.cells.axes else Lattice((LabelAxis("rows", ("all rows",)),))
+    values, half, half_all = (
+        np.asarray(round_up(numbers).astype(np.int64).reshape(lattice.shape))
+        for round_up, numbers in (
+            # Truths are whole, so an interval rounded upwards holds around a rounded value.
+            (np.rint, table.values),
+            (np.ceil, table.accuracy(scales.CONFIDENCE)),
+            (np.ceil, table.accuracy(scales.CONFIDENCE, True)),
+        )
+    )
+    cells = Table(values, half, half_all, np.ones_like(values))
+    return draw_counts(cells, lattice.axes, None, table.guarantee, ax)

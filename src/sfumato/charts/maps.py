@@ -228,8 +228,7 @@ def _stacked(release: Partition, corners: Corners, area: Array) -> Array:
         finest[box] = np.maximum(finest[box], weight)
     # In units of the largest weight, the noise is that of a sum of so many counts.
     half = np.asarray(release.noise.sum_half_width(squares / finest**2, ALPHA))
-    seen = density > finest * half
-    return np.where(seen, density, np.nan)
+    return np.where(density > finest * half, density, np.nan)
 
 
 def _on_pixels(corners: Corners, chosen: Array) -> list[tuple[int, int, int, int]]:
@@ -311,8 +310,7 @@ class Plane:
 
     @classmethod
     def of(cls, release: Partition, pair: tuple[int, int]) -> Plane:
-        axes = release.lattice.axes
-        x, y = (axes[i] for i in pair)
+        x, y = (release.lattice.axes[i] for i in pair)
         corners = [
             (axis.scale.positions(release.lower[:, i]), axis.scale.positions(release.upper[:, i]))
             for i, axis in zip(pair, (x, y), strict=True)

@@ -70,8 +70,7 @@ def _curve(
         for left, right, bottom, top in zip(edges[:-1], edges[1:], bottoms, tops, strict=True):
             ax.fill_between([left, right], bottom, top, color=BASE, alpha=0.2, linewidth=0)
         of_rows = f", of {number(rows)} rows" if rows and release.ranks is None else ""
-        label = f"95% band of the whole curve{of_rows}"
-        keys.append(Patch(facecolor=BASE, alpha=0.2, label=label))
+        keys.append(Patch(facecolor=BASE, alpha=0.2, label=f"95% band of the whole curve{of_rows}"))
     ax.plot(values, shares, color=BASE, linewidth=1.3, zorder=2)
     style.dots(ax, values, shares, size=5)
     # The values with as much again on either side, within the bounds of the axis.
@@ -80,8 +79,12 @@ def _curve(
     ax.set(ylim=(0, 1), ylabel="share of rows below")
     scales.value_axis(ax.xaxis, axis)
     _log_where(ax, axis, values)
-    by_eye = "Straight lines between the values are drawn for the eye."
-    notes = (note, by_eye, limit_note(release.guarantee), release.unknowns)
+    notes = (
+        note,
+        "Straight lines between the values are drawn for the eye.",
+        limit_note(release.guarantee),
+        release.unknowns,
+    )
     style.legend(ax, keys, " ".join(said for said in notes if said), columns=2)
     return ax
 

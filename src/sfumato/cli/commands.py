@@ -49,7 +49,7 @@ COMMANDS = {
         "sfumato.cli.reports",
         "Write a disclosure document for a public registry.",
     ),
-    "doctor": ("sfumato.cli.doctor", "Check that this machine is fit to publish."),
+    "doctor": ("sfumato.cli.audit", "Check that this machine is fit to publish."),
     "histogram": ("sfumato.cli.histogram", "Publish how many rows of one file are in each group."),
     "init": ("sfumato.cli.init", "Write a plan: a file that says what to publish of a table."),
     "ledger": ("sfumato.cli.ledger", "Open, list and verify privacy accounts."),

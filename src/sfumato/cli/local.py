@@ -301,8 +301,7 @@ def _rehearse(
     """Print the clusters that a server would find, and what they lose."""
     (epsilon,) = rehearsal.epsilons
     (radius,) = rehearsal.radii
-    settings = MechanismSettings(rehearsal.axes, epsilon, radius, rehearsal.mechanism)
-    mechanism = settings.made()
+    mechanism = MechanismSettings(rehearsal.axes, epsilon, radius, rehearsal.mechanism).made()
     drawn = reports(mechanism, points)
     collector = Collector(mechanism)
     collector.add(drawn)

@@ -306,8 +306,7 @@ def _show_release(release: Release, frame_of: FrameOf, *, named: bool) -> None:
         kinds = list(map(member.kind_of_column, frame.column_names))
         table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
     about = f"{printable(release.heading)}: " if named else ""
-    accuracy = accuracy_sentence(release) or "It states no accuracy."
-    sentences = (*release.facts, accuracy)
+    sentences = (*release.facts, accuracy_sentence(release) or "It states no accuracy.")
     print_messages(*(f"{about}{sentence}" for sentence in sentences))
     print_messages(*_on_bins(release))
 

@@ -93,8 +93,7 @@ class AnswerFiles(msgspec.Struct, frozen=True):
         DataError
             If a directory or a pattern that is to be read has no files.
         """
-        written = (("--csv", self.csv, ".csv"), ("--excel", self.excel, ".xlsx"))
-        for option, path, ending in written:
+        for option, path, ending in (("--csv", self.csv, ".csv"), ("--excel", self.excel, ".xlsx")):
             if path is None:
                 continue
             if source is not None:

@@ -143,26 +143,31 @@ def flights_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRel
     """How many aircraft there are, and how many flights each has: limits follow from it."""
     # This question counts all flights of an aircraft, whatever the limit is.
     publisher = _aircraft(ledger, _flights(rows=1))
-    question = Persons(most_rows=MOST_FLIGHTS, heading="Flights of each aircraft")
-    return publisher.release(question, rho=RHO_OF_PERSONS, progress=progress)
+    return publisher.release(
+        Persons(most_rows=MOST_FLIGHTS, heading="Flights of each aircraft"),
+        rho=RHO_OF_PERSONS,
+        progress=progress,
+    )
 
 
 def norms_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRelease:
     """How the flights of each aircraft spread over the months, as the norm of its twelve counts."""
     publisher = _aircraft(ledger, _flights({"month": MONTH}, rows=1))
-    question = Persons(
-        most_rows=MOST_FLIGHTS,
-        of="norm",
-        axes="month",
-        heading="Norm of the monthly flights of each aircraft",
+    return publisher.release(
+        Persons(
+            most_rows=MOST_FLIGHTS,
+            of="norm",
+            axes="month",
+            heading="Norm of the monthly flights of each aircraft",
+        ),
+        rho=RHO_OF_PERSONS,
+        progress=progress,
     )
-    return publisher.release(question, rho=RHO_OF_PERSONS, progress=progress)
 
 
 def norm_of_aircraft(flights_of_aircraft: PersonsRelease, norms: PersonsRelease) -> int:
     """Return the limit on the norm that suits flights by month. It follows from two answers."""
-    by_month = Histogram("month")
-    return recommend(norms, by_month, rho=RHO_OF_MONTHS, rows=flights_of_aircraft).limit
+    return recommend(norms, Histogram("month"), rho=RHO_OF_MONTHS, rows=flights_of_aircraft).limit
 
 
 def window_of_flights(norm: int) -> Window:
@@ -199,10 +204,11 @@ def mean_delays(ledger: Ledger, norm: int, progress: Progress | None) -> Release
     # The noise of a mean follows the width of its bounds.
     axes = {"dep_delay": Interval(0, 120, step=1), "hour": Interval(5, 23, step=3)}
     publisher = _aircraft(ledger, _flights(axes, norm=norm))
-    question = Mean(
-        "dep_delay", by="hour", heading="Mean delay by time of day", measured_in=MINUTES
+    return publisher.release(
+        Mean("dep_delay", by="hour", heading="Mean delay by time of day", measured_in=MINUTES),
+        rho=RHO_OF_MEANS,
+        progress=progress,
     )
-    return publisher.release(question, rho=RHO_OF_MEANS, progress=progress)
 
 
 def quantiles_of_delays(
@@ -242,8 +248,9 @@ def _each_flight(ledger: Ledger) -> Publisher:
     reached its limit. So there is an account of its own, which says what it protects.
     """
     flights = source(flights_path(), flights_domain(), name="flights-2013")
-    budget = ApproxDP("0.2", "1e-6")
-    return Publisher(flights, ledger=ledger, account="each-flight-of-2013", budget=budget)
+    return Publisher(
+        flights, ledger=ledger, account="each-flight-of-2013", budget=ApproxDP("0.2", "1e-6")
+    )
 
 
 def destinations(ledger: Ledger, progress: Progress | None) -> Release:
@@ -262,9 +269,11 @@ def day_by_day(ledger: Ledger) -> CounterRelease:
     The command line does the same by ``sfumato stream flights.parquet --step date --from ...``.
     """
     year = Calendar("2013-01-01", "2013-12-31")
-    question = Counter(year, by="origin", heading="Flights so far, by airport")
-    opened = _each_flight(ledger).open(question, epsilon=EPSILON_OF_TOTALS, key="flights-by-day")
-    with opened as stream:
+    with _each_flight(ledger).open(
+        Counter(year, by="origin", heading="Flights so far, by airport"),
+        epsilon=EPSILON_OF_TOTALS,
+        key="flights-by-day",
+    ) as stream:
         if stream.remaining:
             columns = steps.StepColumns("date", by="origin")
             # Each step is published as it is taken from this iterator; the totals are read below.

@@ -24,7 +24,6 @@ from sfumato.local.table import LocalTable
 from sfumato.questions.persons import Recommendation
 from sfumato.reports import decisions, front, headings, sections
 from sfumato.reports.decisions import Decision
-from sfumato.reports.glances import glances
 from sfumato.reports.headings import Study
 from sfumato.reports.tables import Finding
 from sfumato.risk import Choice, Choices
@@ -125,7 +124,7 @@ def render(
         dates=_first_and_last_date(receipts),
         technical=technical,
         front=front.blocks(releases, accounts),
-        glances=glances(releases),
+        glances=front.glances(releases),
         sections=shown,
         script=_script() if any(section.is_map for section in shown) else None,
         proofs=sections.proofs(releases, anchors),

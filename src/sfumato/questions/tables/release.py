@@ -478,7 +478,7 @@ class TablesRelease(
         figure; the Axes of the first are returned, and ``ax.figure.axes`` has all. On Axes that are
         given, the first table is drawn.
         """
-        return drawn("families.draw", self, ax)
+        return drawn("histograms.draw_family", self, ax)
 
 
 # --- across the axes ------------------------------------------------------------------------------

@@ -178,8 +178,11 @@ def gathered(
     name = _common([receipt.account for receipt in receipts], "accounts", remedy)
     remedy = "Publish all of them with one version, or write one document for each"
     version = _common([receipt.version for receipt in receipts], "versions of Sfumato", remedy)
-    units = [release.guarantee.unit.protects for release in described]
-    _common(units, "privacy units", "Their costs do not add up: write one document for each")
+    _common(
+        [release.guarantee.unit.protects for release in described],
+        "privacy units",
+        "Their costs do not add up: write one document for each",
+    )
     if account not in (None, name):
         raise UsageError(
             f"account = {shown(account)}",
