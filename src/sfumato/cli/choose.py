@@ -17,13 +17,14 @@ from sfumato.cli.options import (
     FLOAT,
     INTEGER,
     NEIGHBOURS_HELP,
-    PERSONS,
     QUESTION,
     Several,
     gathers,
     json_option,
+    neighbours_option,
     option,
     report_option,
+    rows_per_person_option,
     written_options,
 )
 from sfumato.cli.output import ROWS_SHOWN, emit_json, print_messages, prose, table
@@ -165,23 +166,8 @@ SAFE = "Safe enough"
     help="Whether --confidence holds for each number separately or for all together."
     "  [default: all-at-once]",
 )
-@option(
-    "--rows-per-person",
-    group=PERSONS,
-    common=True,
-    type=INTEGER,
-    default=1,
-    show_default=True,
-    help="Without --plan: contribution bound, in rows.",
-)
-@option(
-    "--neighbours",
-    group=PERSONS,
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help=f"Without --plan. {NEIGHBOURS_HELP}",
-)
+@rows_per_person_option("Without --plan: contribution bound, in rows.")
+@neighbours_option(f"Without --plan. {NEIGHBOURS_HELP}")
 @option(
     "--advantage",
     group=SAFE,

@@ -24,7 +24,6 @@ from sfumato.cli.options import (
     AXIS_HELP,
     COLUMNS,
     COST,
-    INTEGER,
     OUTPUT,
     PERSON_CALLED_HELP,
     PERSON_HELP,
@@ -33,6 +32,7 @@ from sfumato.cli.options import (
     gathers,
     json_option,
     option,
+    rows_per_person_option,
     written_options,
 )
 from sfumato.cli.output import emit_json, print_messages, print_output
@@ -250,15 +250,7 @@ class Given(msgspec.Struct, frozen=True):
 @option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
 @option("--person", group=PERSONS, common=True, help=PERSON_HELP)
 @option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
-@option(
-    "--rows-per-person",
-    group=PERSONS,
-    common=True,
-    type=INTEGER,
-    default=1,
-    show_default=True,
-    help=ROWS_PER_PERSON_HELP,
-)
+@rows_per_person_option(ROWS_PER_PERSON_HELP)
 @option(
     "--budget",
     group=COST,

@@ -467,6 +467,31 @@ written_options = grouped(*_WRITTEN.values())
 text_options = grouped(*(option for name, option in _WRITTEN.items() if name != "sheet"))
 
 
+def rows_per_person_option(help_text: str) -> Callable[[Decorated], Decorated]:
+    """Return the option of the only limit on a person that a command has."""
+    return option(
+        "--rows-per-person",
+        group=PERSONS,
+        common=True,
+        type=INTEGER,
+        default=1,
+        show_default=True,
+        help=help_text,
+    )
+
+
+def neighbours_option(help_text: str = NEIGHBOURS_HELP) -> Callable[[Decorated], Decorated]:
+    """Return the option of what one person changes."""
+    return option(
+        "--neighbours",
+        group=PERSONS,
+        type=click.Choice(["add-remove", "replace"]),
+        default="add-remove",
+        show_default=True,
+        help=help_text,
+    )
+
+
 # The limits on a person, for commands that count the rows of a file.
 limit_options = grouped(
     option(
@@ -525,14 +550,7 @@ def source_options(
         option("--person", multiple=True, help=PERSONS_HELP, group=PERSONS, common=True),
         option("--person-called", help=PERSON_CALLED_HELP, group=PERSONS),
         limit_options,
-        option(
-            "--neighbours",
-            type=click.Choice(["add-remove", "replace"]),
-            default="add-remove",
-            show_default=True,
-            help=NEIGHBOURS_HELP,
-            group=PERSONS,
-        ),
+        neighbours_option(),
         option(
             "--data-version",
             help="Version of the data, such as 2 or 2026-11. Give a new one when the data change: "

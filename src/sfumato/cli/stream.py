@@ -26,7 +26,6 @@ from sfumato.cli.options import (
     ACCOUNT,
     COST,
     INTEGER,
-    NEIGHBOURS_HELP,
     OUTPUT,
     PERSON_CALLED_HELP,
     PERSON_HELP,
@@ -36,8 +35,10 @@ from sfumato.cli.options import (
     charged_option,
     gathers,
     json_ignored_option,
+    neighbours_option,
     opened_to_charge,
     option,
+    rows_per_person_option,
     text_options,
     words_options,
 )
@@ -391,23 +392,10 @@ STEPS = "Steps"
 )
 @option("--person", group=PERSONS, common=True, help=PERSON_HELP)
 @option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
-@option(
-    "--rows-per-person",
-    group=PERSONS,
-    common=True,
-    type=INTEGER,
-    default=1,
-    show_default=True,
-    help="Contribution bound: the number of rows of one person that count, over all steps.",
+@rows_per_person_option(
+    "Contribution bound: the number of rows of one person that count, over all steps."
 )
-@option(
-    "--neighbours",
-    group=PERSONS,
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help=NEIGHBOURS_HELP,
-)
+@neighbours_option()
 @option(
     "--late",
     group=STEPS,
