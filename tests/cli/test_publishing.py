@@ -10,8 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.basics.structs import to_bytes
-from sfumato.publishing.plan_file import read_plan
-from sfumato.publishing.plan_text import toml_value
+from sfumato.publishing.plan_file import read_plan, toml_value
 
 Run = Callable[..., tuple[int, str, str]]
 

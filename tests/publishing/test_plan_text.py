@@ -19,8 +19,14 @@ from sfumato.answers import AnyQuestion
 from sfumato.answers.registry import questions
 from sfumato.basics import from_plain
 from sfumato.errors import UsageError, printable
-from sfumato.publishing.plan_file import PlanFile, read_plan
-from sfumato.publishing.plan_text import toml_key, toml_text, toml_value, written_plan
+from sfumato.publishing.plan_file import (
+    PlanFile,
+    read_plan,
+    toml_key,
+    toml_text,
+    toml_value,
+    written_plan,
+)
 
 TEXTS = st.text()
 """Of all characters but lone surrogates."""

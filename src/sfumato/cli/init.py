@@ -45,7 +45,7 @@ from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Axis, Categories, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy import unit_within
-from sfumato.publishing.plan_text import field_lines, joined_tables, toml_key, toml_text, toml_value
+from sfumato.publishing.plan_file import field_lines, joined_tables, toml_key, toml_text, toml_value
 from sfumato.questions.histogram.bins import DEFAULT_BINS
 
 # --- bins of whole numbers ------------------------------------------------------------------------

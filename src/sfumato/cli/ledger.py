@@ -185,8 +185,7 @@ def roles(
     Example:
       sfumato ledger roles --analyst ann --analyst ben --auditor eve
     """
-    from sfumato.ledger.postgres import PostgresStore
-    from sfumato.ledger.postgres_roles import Person, give, grants, people
+    from sfumato.ledger.postgres import Person, PostgresStore, give, grants, people
 
     names_of: dict[Role | None, tuple[str, ...]] = {
         "custodian": custodian,

@@ -84,7 +84,6 @@ class Spenders:
         return None
 
     def _nameless_fault(self, entry: Entry) -> str | None:
-        """What is wrong with an entry that names no spender."""
         if entry.own != NOTHING:
             return "states a sum of a spender that it does not name"
         if entry.kind == "reserve" and entry.account in self._limited:
@@ -580,15 +579,14 @@ def faults(
         if row.number not in paid:
             yield f"stream {row.number} has no charge"
             continue
-        yield from _opening(row, begun)
+        yield from _row_faults(row, begun)
         reached = (row.at.step, row.at.head)
         yield from _chain_faults(row.number, paid[row.number], rows.steps(row.number), reached)
         if tallies.get(row.number, 0) != row.at.tallied:
             yield f"the tallies of stream {row.number} were edited: their sum does not match"
 
 
-def _opening(row: StreamRow, begun: Mapping[int, str]) -> Iterator[str]:
-    """What is wrong with a stream's own row."""
+def _row_faults(row: StreamRow, begun: Mapping[int, str]) -> Iterator[str]:
     at = row.at
     # The file may have been edited, and hold anything.
     sound = all(isinstance(part, bytes) for part in (row.spec, row.secret, at.state))

@@ -285,9 +285,9 @@ def _held(payer: Payer, settled: Settled) -> Hold:
 
 
 def _keep_answer(payer: Payer, first: Entry, payload: bytes) -> bytes:
-    """Store an answer if there is none, and hand out what is there, in one transaction."""
-    store = partial(enter_answer, first=first, payload=payload, secrets=payer.secrets)
-    kept, is_first = payer.store.writing(store)
+    kept, is_first = payer.store.writing(
+        partial(enter_answer, first=first, payload=payload, secrets=payer.secrets)
+    )
     if is_first:
         payer.note_entry()
     if payer.secrets is not None and not payer.store.in_one:
@@ -298,7 +298,6 @@ def _keep_answer(payer: Payer, first: Entry, payload: bytes) -> bytes:
 
 
 def _abandon_lease(payer: Payer, mine: Entry) -> None:
-    """End a lease, if it is still this process's."""
     try:
         payer.store.writing(partial(enter_abandonment, mine=mine))
     except BaseException:
@@ -540,7 +539,6 @@ def _go_on(
 
 
 def _costs_as_charged(request: Request, charge: Entry) -> bool:
-    """Whether a request costs now what was charged for it."""
     if charge.event:
         return request.event == charge.event
     # What it may have cost an account, in the measures that the account may have had since.

@@ -486,8 +486,7 @@ def quoted(query: str, name: str) -> QueryNoTemplate:
 
 def identifier(name: str) -> str:
     """A name as SQL writes it."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
+    return '"' + name.replace('"', '""') + '"'
 
 
 # --- the connection -------------------------------------------------------------------------------

@@ -122,8 +122,7 @@ def version_of(db: sqlite3.Connection) -> int:
 
 def extend(db: sqlite3.Connection, kind: FileKind, version: int) -> None:
     """Make a file one of a later version of its kind, within a transaction."""
-    steps = kind.later[version_of(db) - kind.version : version - kind.version]
-    for name in steps:
+    for name in kind.later[version_of(db) - kind.version : version - kind.version]:
         for statement in statements(script(name)):
             db.execute(statement)
     db.execute(f"PRAGMA user_version = {version}")
@@ -299,7 +298,6 @@ PRAGMAS = (
 
 
 def _patiently(action: Callable[[*Given], T], *given: *Given) -> T:
-    """Try until the file is free."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -578,8 +576,7 @@ class Database:
                     "on with NEW here",
                 )
             return version
-        filled = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        if application or version or filled:
+        if application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise LedgerError(
                 self.label,
                 "the file is a database, but not a ledger",

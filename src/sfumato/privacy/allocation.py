@@ -85,7 +85,7 @@ def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) 
         case "uniform":
             weights = [Fraction(1)] * (height + 1)
         case "linear":
-            weights = [Fraction(i + 1) for i in range(height + 1)]
+            weights = list(map(Fraction, range(1, height + 2)))
         case "geometric":
             # The weights are public: rounding them costs optimality, never privacy.
             weights = [Fraction(float(fanout) ** (i / 3)) for i in range(height + 1)]
@@ -215,5 +215,4 @@ def tree_levels(
     choosing = [0] * depth
     if depth and partition:
         choosing = levels(partition, depth - 1, allocation=above, fanout=fanout)
-    counting = levels(threshold, depth, allocation=allocation, fanout=fanout)
-    return Levels(total, counting, choosing)
+    return Levels(total, levels(threshold, depth, allocation=allocation, fanout=fanout), choosing)

@@ -342,7 +342,6 @@ def sum_of(events: Sequence[Event]) -> Event:
 
 
 def _worst_sum(events: Sequence[Event]) -> Event:
-    """The event of several answers of which nothing is known but their costs."""
     # Basic composition: what is private at each epsilon is private at their sum, together.
     epsilon = sum((event.epsilon for event in events), Fraction(0))
     delta = sum((event.delta for event in events), Fraction(0))

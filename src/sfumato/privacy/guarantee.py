@@ -68,8 +68,11 @@ def scope(unit: Unit, left_out: str = "") -> str:
         return f"All rows{unit.conditions} that name {unit.anyone} are counted."
     if left_out:
         return left_out
-    in_more = f"{unit.several} in more cells are missing from the others"
-    missing = in_more if unit.counts_persons else "further rows are missing"
+    missing = (
+        f"{unit.several} in more cells are missing from the others"
+        if unit.counts_persons
+        else "further rows are missing"
+    )
     phrases = [limit_in_words(name, limit, unit.who) for name, limit in unit.limits_kept.items()]
     limited = ", and ".join(phrases)
     of_rows = f", of rows{unit.conditions}" if unit.conditions else ""

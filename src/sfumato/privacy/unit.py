@@ -614,8 +614,10 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.counts_persons:
             n_cells = self.cells_of_person
             cells = "one cell" if n_cells == 1 else several(n_cells, "cell")
-            once = f"counted at most once in a cell, and in at most {cells}"
-            return once, f"the {self.several} counted (each in at most {cells})"
+            return (
+                f"counted at most once in a cell, and in at most {cells}",
+                f"the {self.several} counted (each in at most {cells})",
+            )
         further = "" if self.limits is msgspec.UNSET else ", ".join(self.limits.in_words())
         if self._rows_follow_from_norm:
             return f"contributing {further}", f"the rows counted (of each {self.who}, {further})"

@@ -364,8 +364,9 @@ class Answering:
             self._left_out.note(hold.entry, releases, planned.label)
         shown = []
         called = self._source.unit.person_called
-        rows = zip(releases, planned.plan.questions, planned.captions, strict=True)
-        for stored, question, captions in rows:
+        for stored, question, captions in zip(
+            releases, planned.plan.questions, planned.captions, strict=True
+        ):
             release = _captioned(stored.arranged(question.layout), captions)
             if called not in (msgspec.UNSET, release.guarantee.unit.person_called):
                 release = with_person_called(release, called)

@@ -427,7 +427,6 @@ def _delta_users(candidates: Sequence[Candidate], in_rho: Sequence[int]) -> list
 
 
 def _block_need(candidates: Sequence[Candidate], delta: Fraction) -> Fraction:
-    """Return the epsilon that questions in rho need together."""
     kind = Kind.of("zcdp")
     units = sum(candidate.need(kind) for candidate in candidates)
     if not units:

@@ -117,7 +117,6 @@ class PlanPreviews(tuple[Preview, ...]):
 
 
 def _shared_remarks(previews: list[Preview]) -> list[str]:
-    """Return the remarks that are true of all of some previews."""
     first, *others = [preview.remarks() for preview in previews]
     return [remark for remark in first if all(remark in other for other in others)]
 

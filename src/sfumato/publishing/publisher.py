@@ -695,5 +695,4 @@ class CommandPublisher(Publisher):
 
 
 def _noted(planned: PlannedRelease) -> str:
-    """The questions, as the log of the ledger names them."""
     return planned.plan.title[:LONGEST_NOTE]

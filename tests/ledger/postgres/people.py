@@ -8,8 +8,7 @@ from pathlib import Path
 import psycopg
 
 from sfumato.ledger import Binding, Book
-from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres_roles import Person, give
+from sfumato.ledger.postgres import Person, PostgresStore, give
 from support import postgres
 
 BOUND = Binding("one row", "n")

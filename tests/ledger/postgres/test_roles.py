@@ -17,8 +17,7 @@ from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book
 from sfumato.ledger import journal as bindings
 from sfumato.ledger.moving import migrate
-from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres_roles import Person, give
+from sfumato.ledger.postgres import Person, PostgresStore, give
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import Role
 from sfumato.publishing.verifying import verify
