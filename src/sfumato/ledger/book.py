@@ -304,7 +304,9 @@ class Book:
     def was(self, entry: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded; None where it has no other."""
         secrets = self._secrets_if_any()
-        return None if secrets is None else secrets.replaced(entry)
+        if secrets is None:
+            return None
+        return secrets.store.reading(lambda rows: rows.replaced(entry))
 
     # --- signatures -------------------------------------------------------------------------------
 
@@ -864,7 +866,7 @@ class Book:
 
     def _verify(self, known: tuple[int, str] | None) -> Verification:
         secrets = self._secrets_if_any()
-        if secrets is not None and known is not None and secrets.replaced(known[0]) == known[1]:
+        if known is not None and self.was(known[0]) == known[1]:
             # It is known by the hash that it had before the ledger was upgraded.
             known = (known[0], hash_of(self._store, known[0]) or "")
         # The public part comes first. A stream that is paid for between the two looks has a later

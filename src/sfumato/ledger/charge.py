@@ -40,7 +40,7 @@ from sfumato.ledger.entries import (
     allowed_curve,
     payload_digest,
 )
-from sfumato.ledger.secrets import Secrets, fresh_name, known
+from sfumato.ledger.secrets import Secrets, fresh_name, known, require_here
 from sfumato.ledger.store import (
     MOVED,
     Caller,
@@ -372,7 +372,13 @@ def _seed(
         assert payer.secrets is not None
         seed = payer.secrets.keep_seed(request, past[0].key, rows.name_rows())
     if seed is None:
-        raise refusals.of_key(past[0], *refusals.RESUMED_TOO_OFTEN)
+        raise refusals.of_key(
+            past[0],
+            "its charge was resumed before version 0.2.1 and still has no answer; it is not "
+            "resumed again, because each attempt drew new noise, and whether one fails may depend "
+            "on the data",
+            "The charge stands; choose another key, or ask with fresh=True: it pays anew",
+        )
     return seed
 
 
@@ -448,7 +454,7 @@ def _require_here(payer: Payer, named: Named) -> None:
     """Refuse to pay from a ledger that was moved; a guard does so by itself."""
     # Looked up in the transaction that charges: a ledger is moved while nobody else can write.
     if payer.secrets is not None:
-        payer.secrets.require_here(named.moved_to)
+        require_here(named.moved_to, payer.secrets.store.label)
 
 
 def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> Entry:
@@ -463,7 +469,11 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
         raise refusals.exceeded(account, cost, event)
     spender, own = journal.require_spender(rows, account, payer.caller, cost, event)
     if account.protects == MIXED:
-        raise refusals.charging(account, *refusals.MIXED_CHARGES)
+        raise refusals.charging(
+            account,
+            f"version 0.1 charged it for {MIXED}, so its total guarantees nothing",
+            "Open an account of its own for each; what this one has paid for is found as before",
+        )
     if request.binding is not None:
         journal.fix(rows, account, request.binding)
     # After the binding is fixed: the ceiling adds up accounts by the data set they are bound to.
@@ -495,7 +505,11 @@ def _counted(request: Request, account: Account) -> tuple[Amount, str]:
             raise refusals.differs(account, request.rule, None)
         return (request.cost[0], request.cost[1]), ""
     if not request.event:
-        raise refusals.charging(account, *refusals.WITHOUT_EVENT)
+        raise refusals.charging(
+            account,
+            "it composes by curves, and this charge does not say what is drawn",
+            "Ask by sf.Publisher, or give the charge its event",
+        )
     return Event.read(request.event).money, request.event
 
 
@@ -526,7 +540,12 @@ def _go_on(
     # What is picked for a plan may differ between versions, and no answer may spend more than was
     # charged for it.
     if not _costs_as_charged(request, first):
-        raise refusals.of_key(first, *refusals.OTHER_COST)
+        raise refusals.of_key(
+            first,
+            "it was charged by a version that picked another cost for the same question",
+            "The charge stands; use the version that made it, or ask with fresh=True, which pays "
+            "anew",
+        )
     # Before the entry that resumes: whether noise may have been drawn is read off those before it.
     seed = _seed(rows, request, payer, named, past)
     if _is_running(rows, last) and OWN_LEASES.is_unused(last):
@@ -579,7 +598,8 @@ def enter_answer(
     if not rows.has(first.account, first.key, "store"):
         names = rows.name_rows()
         if secrets is not None:
-            secrets.require_here(secrets.using(names)(lambda kept: kept.value(MOVED)))
+            where = secrets.using(names)(lambda kept: kept.value(MOVED))
+            require_here(where, secrets.store.label)
         # Stored and handed out in one transaction, the answer entered before the hand: whatever
         # anybody saw, the ledger can show again.
         stored = journal.store_answer(rows, journal.follow(first, "store"), payload)

@@ -325,7 +325,11 @@ def require_spender(
     if not must_be_one and not rows.has_spenders(account.name):
         return None, ()
     if not caller.name:
-        raise refusals.charging(account, *refusals.UNSTATED_SPENDER)
+        raise refusals.charging(
+            account,
+            "its custodian named who may spend from it, and this charge names nobody",
+            'Write spender="NAME" (command line: --spender NAME)',
+        )
     spender = rows.spender(account.name, caller.name)
     if spender is None:
         names = [spender.name for spender in rows.spenders(account.name)]

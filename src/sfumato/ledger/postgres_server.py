@@ -810,14 +810,23 @@ class Database:
         """Refuse a server that may lose what it committed, or that only follows another."""
         fsync, full_pages, encoding, _, follows = facts
         if fsync != "on" or full_pages != "on":
-            obstacle = "the server may lose charges that it confirmed: fsync is off"
-            raise LedgerError(self.label, obstacle, "Set fsync and full_page_writes to on")
+            raise LedgerError(
+                self.label,
+                "the server may lose charges that it confirmed: fsync is off",
+                "Set fsync and full_page_writes to on",
+            )
         if encoding != "UTF8":
-            obstacle = "the database does not keep texts in UTF-8"
-            raise LedgerError(self.label, obstacle, "Create it with ENCODING 'UTF8'")
+            raise LedgerError(
+                self.label,
+                "the database does not keep texts in UTF-8",
+                "Create it with ENCODING 'UTF8'",
+            )
         if follows:
-            obstacle = "the server is a copy that follows another, and may lag behind it"
-            raise LedgerError(self.label, obstacle, "Give the address of the first server")
+            raise LedgerError(
+                self.label,
+                "the server is a copy that follows another, and may lag behind it",
+                "Give the address of the first server",
+            )
 
     def _prepare(self, db: Connection, *, create: bool) -> None:
         """Check what the schema is before anything in it is touched, and make a missing one."""
@@ -871,8 +880,11 @@ class Database:
         comment = str(rows[0][0] or "")
         _, is_ours, version = comment.rpartition(f"{self.kind.mark} ")
         if not is_ours or not version.isdecimal():
-            obstacle = f"the database has a schema {self.schema!r} that is no ledger"
-            raise LedgerError(self.label, obstacle, "Name another database")
+            raise LedgerError(
+                self.label,
+                f"the database has a schema {self.schema!r} that is no ledger",
+                "Name another database",
+            )
         known = self.kind.version
         if int(version) != known and int(version) not in self.kind.later:
             obstacle = f"it has version {version}, and this library knows {known}"

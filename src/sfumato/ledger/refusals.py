@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from sfumato.errors import BudgetExceeded, LedgerError, StoredElsewhere, UsageError
 from sfumato.ledger.entries import (
-    MIXED,
     WRITTEN,
     Account,
     Amount,
@@ -116,15 +115,6 @@ UNKNOWN = (
     "they are not the ones it was charged with",
     "Put back the secrets of the ledger, or choose another key",
 )
-RESUMED_TOO_OFTEN = (
-    "its charge was resumed before version 0.2.1 and still has no answer; it is not resumed again, "
-    "because each attempt drew new noise, and whether one fails may depend on the data",
-    "The charge stands; choose another key, or ask with fresh=True: it pays anew",
-)
-OTHER_COST = (
-    "it was charged by a version that picked another cost for the same question",
-    "The charge stands; use the version that made it, or ask with fresh=True, which pays anew",
-)
 DAMAGED_ANSWER = (
     "its stored answer is missing or was edited",
     "Verify the ledger, and restore the latest whole copy",
@@ -137,17 +127,15 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
     another = 'open another account for this: account="NAME" (command line: --account NAME)'
     if account.protects.casefold() == binding.protects.casefold():
         # They are most likely the same persons, on whom another account would spend once more.
-        obstacle = f"it protects {account.protects}: only capital letters differ"
         return UsageError(
             request,
-            obstacle,
+            f"it protects {account.protects}: only capital letters differ",
             "If these are the same persons, name the column as before in the table; if not, "
             f"{another}",
         )
-    obstacle = f"the account protects {account.protects}, and the two costs do not add up"
     return UsageError(
         request,
-        obstacle,
+        f"the account protects {account.protects}, and the two costs do not add up",
         f"Name the same person column as before (command line: --person COLUMN), or {another}",
     )
 
@@ -155,21 +143,6 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
 def charging(account: Account, obstacle: str, remedy: str) -> UsageError:
     """An account cannot be charged as it was asked to be."""
     return UsageError(f"charging account {account.name!r}", obstacle, remedy)
-
-
-# What stands in the way of charging an account, and what to do.
-MIXED_CHARGES = (
-    f"version 0.1 charged it for {MIXED}, so its total guarantees nothing",
-    "Open an account of its own for each; what this one has paid for is found as before",
-)
-WITHOUT_EVENT = (
-    "it composes by curves, and this charge does not say what is drawn",
-    "Ask by sf.Publisher, or give the charge its event",
-)
-UNSTATED_SPENDER = (
-    "its custodian named who may spend from it, and this charge names nobody",
-    'Write spender="NAME" (command line: --spender NAME)',
-)
 
 
 def stored_elsewhere(first: Entry, *, is_answered: bool) -> StoredElsewhere:

@@ -164,10 +164,6 @@ class Secrets:
 
         self.store.wiping(wipe)
 
-    def require_here(self, where: bytes | None) -> None:
-        """Refuse to pay from a ledger that was moved somewhere."""
-        require_here(where, self.store.label)
-
     def tags(self, request: Request) -> list[bytes]:
         """The HMACs under which a question is kept: in the words of now, then of before."""
         return [*map(partial(self._tag, request.account), request.words)]
@@ -191,10 +187,6 @@ class Secrets:
     def _state_tag(self, digest: str, state: str) -> bytes:
         # With the digest in it, two charges that asked about one state do not show that.
         return self._tag("state", digest, state)
-
-    def replaced(self, sequence: int) -> str | None:
-        """The hash that an entry had before the ledger was upgraded."""
-        return self.store.reading(lambda rows: rows.replaced(sequence))
 
     def value(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
         """One of the values kept here, made now if it is missing and can be made."""

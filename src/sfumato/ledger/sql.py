@@ -56,7 +56,6 @@ Columns: TypeAlias = tuple[
 SPENDER_COLUMNS = "spender, own_first, own_second"
 SpenderColumns: TypeAlias = tuple[str, int, int]
 
-EVENT_COLUMNS = "event, curve, own_curve, data_curve"
 TIP = """
     SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0)
     FROM entries h
@@ -192,7 +191,7 @@ class SQLPublicRows(SQLRows, PublicRows):
     @property
     def _columns(self) -> str:
         if self.with_curves:
-            return f"{COLUMNS}, {SPENDER_COLUMNS}, {EVENT_COLUMNS}"
+            return f"{COLUMNS}, {SPENDER_COLUMNS}, event, curve, own_curve, data_curve"
         return f"{COLUMNS}, {SPENDER_COLUMNS}" if self.with_spenders else COLUMNS
 
     def columns(self, entry: Entry) -> Row:
@@ -400,8 +399,6 @@ VALUE = "SELECT value FROM {}about WHERE name = ?"
 NAMES = "SELECT key, tag, digest, place FROM {}requests WHERE account = ?"
 
 SEED = "SELECT seed FROM {}seeds WHERE account = ? AND key = ?"
-KEEP_SEED = "INSERT INTO {}seeds (account, key, seed) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-FORGET = "DELETE FROM {}requests WHERE account = ? AND tag = ? AND derived AND key <> ?"
 KEEP = """
     INSERT INTO {}requests (account, key, tag, digest, place, derived) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (account, key) DO UPDATE SET tag = excluded.tag, digest = excluded.digest,
@@ -438,7 +435,11 @@ class SQLNameRows(SQLRows, NameRows):
 
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
         if derived:
-            self._ask(FORGET.format(self.schema), (account, name.tag, name.key))
+            self._ask(
+                f"DELETE FROM {self.schema}requests "
+                "WHERE account = ? AND tag = ? AND derived AND key <> ?",
+                (account, name.tag, name.key),
+            )
         self._ask(KEEP.format(self.schema), (account, *name, derived))
 
     def keys_of_place(self, account: str, place: bytes) -> list[str]:
@@ -451,7 +452,11 @@ class SQLNameRows(SQLRows, NameRows):
         return self._made(_bytes, SEED.format(self.schema), account, key)
 
     def keep_seed(self, account: str, key: str, seed: bytes) -> None:
-        self._ask(KEEP_SEED.format(self.schema), (account, key, seed))
+        self._ask(
+            f"INSERT INTO {self.schema}seeds (account, key, seed) VALUES (?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            (account, key, seed),
+        )
 
     def wipe_seed(self, account: str, key: str) -> None:
         self._ask(self.wipe.format(self.schema), (account, key))
