@@ -167,13 +167,7 @@ class AggregatePreview(Preview, frozen=True):
                 f"2^-{encoding.basis.size - 2} of the range, and the noise falls with the clip"
             )
         if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
-            depends = f"how accurate each is depends on how many {self._counted_things} a group has"
-            remedy = (
-                "state that as rows=" if self.of_persons else "state rows= (command line: --rows)"
-            )
-            if self.cells is not None:
-                depends += f": {remedy} to preview it"
-            return [*lines, depends]
+            return [*lines, self._missing_number()]
         half_width = reach_text(np.array(self._accuracy_of(encoding, "0.95")))
         # An estimate that takes a span of knots need not be the middle of its interval.
         known = (
@@ -192,6 +186,14 @@ class AggregatePreview(Preview, frozen=True):
             )
             lines.append(f"{at_once} {reach_text(widest)}")
         return lines
+
+    def _missing_number(self) -> str:
+        """Say on what the accuracy depends that nobody has stated."""
+        depends = f"how accurate each is depends on how many {self._counted_things} a group has"
+        if self.cells is None:
+            return depends
+        remedy = "state that as rows=" if self.of_persons else "state rows= (command line: --rows)"
+        return f"{depends}: {remedy} to preview it"
 
     def _noise_line(self, encoding: Encoding, of_value: str) -> str:
         groups = "each group that is shown"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import TypeAlias, TypeGuard, cast
 
 import msgspec
@@ -222,8 +221,7 @@ def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
             "a histogram has at least 2 bins",
             "Give at least three edges",
         )
-    increase = all(left < right for left, right in pairwise(numbers))
-    if not increase or not all(map(math.isfinite, numbers)):
+    if list(numbers) != sorted(set(numbers)) or not all(map(math.isfinite, numbers)):
         raise UsageError(
             f"edges for {name!r}",
             "edges must be finite and increase",
@@ -349,7 +347,12 @@ def _uneven(axis: LatticeAxis) -> str:
     # From 0 to 1, or from -1 to 1, numbers are hardly whole ones.
     if low % 1 or high - low < 3:
         return ""
-    fewest = int(width)
+    return _unevenness(bins, int(width))
+
+
+def _unevenness(bins: GridAxis | EdgesAxis, fewest: int) -> str:
+    """Say that bins hold unequally many whole numbers, and what would mend it."""
+    low, high = bins.ends
     unequal = f"some of its bins hold {fewest + 1} of them and others {fewest or 'none'}"
     peaks = "the counts would show peaks that are not in the data"
     remedy = "give the bins a whole width"

@@ -378,7 +378,8 @@ def _guarantee(parts: Sequence[FamilyPart]) -> Guarantee:
     # All were found to protect the same unit, so the first one's stands for all.
     promises = [part.release.guarantee for part in parts]
     assumptions = dict.fromkeys(line for promise in promises for line in promise.assumptions)
-    slacks = list(dict.fromkeys(promise.slack for promise in promises))
+    slacks = dict.fromkeys(promise.slack for promise in promises)
+    slacks.pop(EXACT, None)
     listed = ", ".join(named(table) for part in parts for table in part.tables)
     return Guarantee(
         measure=compose(costs),
@@ -386,7 +387,7 @@ def _guarantee(parts: Sequence[FamilyPart]) -> Guarantee:
         mechanism=f"none of its own: least squares over released tables ({listed})",
         proof=PROOF,
         assumptions=tuple(assumptions),
-        slack="; ".join(slack for slack in slacks if slack != EXACT) or EXACT,
+        slack="; ".join(slacks) or EXACT,
         private=all(promise.private for promise in promises),
         counted=promises[0].counted,
     )
