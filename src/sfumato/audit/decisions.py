@@ -53,8 +53,6 @@ from sfumato.privacy import ZCDP, CentralMeasure
 
 Kind: TypeAlias = Literal["published", "test", "choice"]
 
-# A selection with more outcomes is tried on some of them only.
-MOST_OUTCOMES = 400
 # How far the probabilities of all decisions may be from 1.
 MISSING = 1e-9
 
@@ -175,8 +173,7 @@ class _Enumeration:
                 assert isinstance(law, Law)
                 draws.append((law, way.script[i], script[i]))
             log_one = self._log_decisions(rows, way, way.script)
-            log_other = self._log_decisions(other, way, script)
-            compared.append(_Compared(log_one, log_other, draws))
+            compared.append(_Compared(log_one, self._log_decisions(other, way, script), draws))
         self._check([way.log_one for way in compared])
         self._check([way.log_other for way in compared])
         return compared
@@ -223,7 +220,8 @@ class _Enumeration:
     def _outcomes(self, selection: Selection) -> list[Draws]:
         top = selection.edges - (selection.size if selection.distinct else 1)
         tried = range(top + 1)
-        if math.comb(top + selection.size, selection.size) <= MOST_OUTCOMES:
+        # A selection with more outcomes is tried on some of them only.
+        if math.comb(top + selection.size, selection.size) <= 400:
             return list(combinations_with_replacement(tried, selection.size))
         if not self.offsets:
             raise NotAdditive(f"a selection among {selection.edges} edges has too many outcomes")

@@ -45,7 +45,6 @@ from sfumato.privacy import ApproxDP, CentralMeasure
 
 # Noise is cut off where its probability is below e^-40.
 REACH = 40.0
-MOST_EPSILON = 64.0
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ def _epsilon_at(p: Array, q: Array, delta: float) -> float:
     def spent(epsilon: float) -> float:
         return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
-    return least_epsilon(spent, delta, MOST_EPSILON)
+    return least_epsilon(spent, delta, 64.0)
 
 
 def _law(law: object) -> tuple[Array, Array]:

@@ -69,15 +69,6 @@ Matrix: TypeAlias = tuple[Draws, ...]
 # Draws in one group.
 MOST_DRAWS = 4
 
-# Draws of one group that are enumerated.
-MOST_SCRIPTS = 2**19
-
-# Single draws are enumerated as far as their probability is about exp(-60).
-FAR_OUT = 60
-
-# The largest order of a divergence: larger ones are about outputs farther out.
-MOST_ORDER = 4.0
-
 
 def residual_loss(
     mechanism: Mechanism, pairs: Sequence[Pair], claim: CentralMeasure, alphas: Sequence[float]
@@ -91,7 +82,8 @@ def residual_loss(
     """
     if not isinstance(claim, ZCDP):
         raise NotAdditive("sums of draws are audited for rho only")
-    orders = [alpha for alpha in alphas if alpha <= MOST_ORDER]
+    # Larger orders are about outputs farther out.
+    orders = [alpha for alpha in alphas if alpha <= 4.0]
     # Measured on one data set: ``moved`` and ``is_all`` find out where another behaves
     # otherwise.
     linear = _Linear.of(mechanism, pairs[0][0])
@@ -236,8 +228,10 @@ def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[Draws, float], int]:
     draws = len(matrix[0])
     if not isinstance(law, DiscreteGaussian):
         raise NotAdditive("sums of draws are audited for Gaussian noise only")
-    reach = math.ceil(math.sqrt(2 * float(law.sigma_squared) * FAR_OUT))
-    reach = min(reach, (math.floor(MOST_SCRIPTS ** (1 / draws)) - 1) // 2)
+    # Single draws are enumerated as far as their probability is about exp(-60).
+    reach = math.ceil(math.sqrt(2 * float(law.sigma_squared) * 60))
+    # Of the draws of one group, so many are enumerated at most.
+    reach = min(reach, (math.floor((2**19) ** (1 / draws)) - 1) // 2)
     scripts = np.indices((2 * reach + 1,) * draws).reshape(draws, -1).T - reach
     probabilities = masses(law, scripts).prod(axis=1)
     outputs, places = np.unique(scripts @ np.array(matrix).T, axis=0, return_inverse=True)

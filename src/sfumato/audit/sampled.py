@@ -28,10 +28,6 @@ from sfumato.random.bits import Bits, current
 
 CONFIDENCE = 0.999
 MOST_BINS = 24
-RUNS_PER_BIN = 200
-THRESHOLDS = 64
-# Quantiles at which rare outputs are told apart, too: one of them may give a person away.
-TAILS = (0.001, 0.002, 0.005, 0.01)
 ALPHAS = np.geomspace(1.05, 64, 24)
 
 Gain: TypeAlias = Callable[[Array, Array], Array]
@@ -181,7 +177,7 @@ def _hits(scores: Array, thresholds: Array) -> Array:
 
 
 def _best(here: Array, there: Array, gain: Gain, alpha: float) -> tuple[float, float]:
-    thresholds = _levels(np.concatenate([here, there]), THRESHOLDS)
+    thresholds = _levels(np.concatenate([here, there]), parts=64)
     promised = gain(*_bounds(here, there, thresholds, alpha))
     best = int(np.argmax(promised))
     return float(promised[best]), float(thresholds[best])
@@ -192,7 +188,8 @@ def _levels(values: Array, parts: int) -> Array:
     distinct = np.unique(values)
     if len(distinct) <= parts:
         return distinct
-    tails = np.array(TAILS)
+    # Quantiles at which rare outputs are told apart, too: one of them may give a person away.
+    tails = np.array([0.001, 0.002, 0.005, 0.01])
     shares = np.concatenate([np.linspace(0, 1, parts + 1), tails, 1 - tails])
     return np.unique(np.quantile(values, shares, method="higher"))
 
@@ -221,7 +218,8 @@ def _ratios(here: Array, there: Array) -> tuple[Array, Array] | None:
     A column without a difference would add noise to the score.
     """
     both = np.concatenate([here, there])
-    bins = min(MOST_BINS, max(2, len(both) // RUNS_PER_BIN))
+    # Two bins, or as many as get 200 runs each.
+    bins = min(MOST_BINS, max(2, len(both) // 200))
     edges = _levels(both, bins)[1:]
     counts = _binned(here, edges)
     counts_of_other = _binned(there, edges)

@@ -49,14 +49,8 @@ from sfumato.random.bits import Bits
 
 # A noisy number this far from the truth has the largest ratio of Laplace probabilities.
 FAR = 1000
-# Outcomes for the noisy number of rows: where its own ratio is largest, and about the truth.
-NOISY_TOTALS = (-FAR, 0, 16, 18, 32, FAR)
 # From rows to ln P of every outcome, in an order that is the same for all rows.
 LawOf: TypeAlias = Callable[[Rows], Array]
-# The number of sub-cells of a cell.
-#
-# It is small so that all edges within a cell can be enumerated. The proof holds for any number.
-SUBCELLS = 4
 
 
 # How far the probabilities of all outcomes may be from 1.
@@ -118,7 +112,8 @@ def law_of(
     """
     lattice = question.needs(domain).lattice
     method = axis_method(question, lattice, unit, cost)
-    method = msgspec.structs.replace(method, most_subcells=SUBCELLS)
+    # So few that all edges within a cell can be enumerated. The proof holds for any number.
+    method = msgspec.structs.replace(method, most_subcells=4)
     if cells:
         within = range(1 if len(question.at) > 1 else method.subcells)
         edges = [cell * method.subcells + i for cell in cells for i in within]
@@ -147,9 +142,10 @@ def log_probabilities(method: AxisMethod, cells: Cells, chosen: Array) -> Array:
     if law is None:
         return method.log_probabilities(cells, chosen)
     true = int(cells.counts.sum())
+    # Outcomes for the noisy number of rows: where its own ratio is largest, and about the truth.
     by_total = [
         log_mass(law, total - true) + method.log_probabilities(cells, chosen, total)
-        for total in NOISY_TOTALS
+        for total in (-FAR, 0, 16, 18, 32, FAR)
     ]
     return np.concatenate(by_total)
 

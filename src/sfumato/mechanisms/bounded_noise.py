@@ -225,8 +225,7 @@ def _of_least_bound(scale: Fraction, delta: Fraction, moves: Moves) -> Truncated
     log_times = math.log(sides * rows / largest) - log_both
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
     log_moved = math.log(-math.expm1(-largest / b))
-    room = log_times + log_moved - log_delta
-    guess = largest + b * room
+    guess = largest + b * (log_times + log_moved - log_delta)
     if guess > MOST_BOUND:
         raise UsageError(
             f"noise='bounded' of scale {decimal(scale, 6)}",

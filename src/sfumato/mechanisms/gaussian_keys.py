@@ -407,6 +407,5 @@ def _is_enough(squared: float, cost: ApproxDP, most: int) -> bool:
 
 def _rounded_up(squared: float) -> Fraction:
     """At most six significant decimal digits, so that laws print and travel shortly."""
-    digits = 5 - math.floor(math.log10(squared))
-    power = Fraction(10) ** digits
+    power = Fraction(10) ** (5 - math.floor(math.log10(squared)))
     return Fraction(math.ceil(squared * power)) / power

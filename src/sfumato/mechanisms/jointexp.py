@@ -377,8 +377,7 @@ class JointLaw:
         # More rows than there are would not fit the integers of the array, and exclude nothing.
         high = min((target + up) // self._whole, self._ranks.total)
         start = int(np.searchsorted(self._ranks.below, low))
-        stop = int(np.searchsorted(self._ranks.below, high, side="right"))
-        return start, stop
+        return start, int(np.searchsorted(self._ranks.below, high, side="right"))
 
     def near(self) -> Array:
         """A tuple that is good, if not the best: the edges nearest to the targets, moved apart

@@ -203,7 +203,6 @@ def _masses(parts: Sequence[tuple[CountLaw, int]], length: int) -> Array:
 # --- weighted sums --------------------------------------------------------------------------------
 
 FEW_SUMS = 32
-FINER = 8
 
 # How many points of the circle there are for each coefficient: half-widths are rounded up to one.
 STEPS = 4
@@ -367,7 +366,7 @@ def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
 def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
     sums = len(parts[0].weights)
     # With more coefficients half-widths are nearer to the least ones.
-    frequencies = 2048 * (1 if of_many or sums > FEW_SUMS else FINER)
+    frequencies = 2048 * (1 if of_many or sums > FEW_SUMS else 8)
     # So many sums have 2^20 coefficients in memory at a time.
     step = max(1, 2**20 // frequencies)
     blocks = []

@@ -571,7 +571,13 @@ class Worlds(ExplainedStruct, frozen=True):
             of = PureDP(of.epsilon)
         match of:
             case PureDP(epsilon=epsilon):
-                against = self._log_against(float(epsilon) * self.steps)
+                h = np.arange(1.0, min(self.size, self.records - self.size, FARTHEST) + 1)
+                removed = np.log(self.size - h + 1)
+                added = np.log(self.records - self.size - h + 1)
+                # C(size, h) C(records - size, h) from its ratio to the one before
+                log_counts = np.cumsum(removed + added - 2 * np.log(h))
+                exponents = h * (float(epsilon) * self.steps)
+                against = float(np.logaddexp.reduce(log_counts - exponents))
             case ApproxDP() | ZCDP():
                 against = self._log_nearest - loss(group(of, self.steps), exceeded)
             case _:
@@ -582,13 +588,3 @@ class Worlds(ExplainedStruct, frozen=True):
     @property
     def _log_nearest(self) -> float:
         return math.log(self.size) + math.log(self.records - self.size)
-
-    def _log_against(self, per_exchange: float) -> float:
-        """Return ln of the sum of all other worlds' likelihoods, relative to the best."""
-        farthest = min(self.size, self.records - self.size, FARTHEST)
-        h = np.arange(1.0, farthest + 1)
-        removed = np.log(self.size - h + 1)
-        added = np.log(self.records - self.size - h + 1)
-        # C(size, h) C(records - size, h) from its ratio to the one before
-        log_counts = np.cumsum(removed + added - 2 * np.log(h))
-        return float(np.logaddexp.reduce(log_counts - h * per_exchange))

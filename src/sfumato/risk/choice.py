@@ -434,8 +434,7 @@ def _worst(column: Column, query: Query, answers: Answers, rate: float) -> Worst
     worst = answers.worst(rate) if math.isfinite(rate) else answers.at_infinity
     index = worst.at
     lacks = None
-    is_uniform = answers.log_top is None
-    if is_uniform and column.leaves_one_out and query.name in ("sum", "mean"):
+    if answers.log_top is None and column.leaves_one_out and query.name in ("sum", "mean"):
         # Worlds are counted here, so the answers below say how many records are larger.
         lacks = column.n - round(float(np.exp(answers.log_weight[:index]).sum()))
     return WorstWorld(index + 1, len(answers.values), lacks)

@@ -37,8 +37,6 @@ from sfumato.errors import Infeasible, InternalError
 
 # --- answers --------------------------------------------------------------------------------------
 
-# Up to this many answers are compared pair by pair.
-DENSE = 256
 CHUNK = 64
 # The widest range of ln of the weights for which plain floats are used.
 SPAN = 500.0
@@ -60,7 +58,6 @@ class _Ring(NamedTuple):
 
 
 _PLAIN = _Ring(np.multiply, np.add, 0.0)
-_LOGS = _Ring(np.add, np.logaddexp, -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +112,11 @@ class Answers:
         """Return the worst case over all outputs and worlds; ``rate`` is epsilon / sensitivity."""
         if rate == 0 or len(self.values) == 1:
             return self.at_zero
-        if len(self.values) <= DENSE:
+        # So few answers are compared pair by pair.
+        if len(self.values) <= 256:
             exponents = self.log_weight - rate * np.abs(self.values[:, None] - self.values)
             return self._best(np.logaddexp.reduce(exponents, axis=1))
-        ring = _PLAIN if np.ptp(self.log_weight) < SPAN else _LOGS
+        ring = _PLAIN if np.ptp(self.log_weight) < SPAN else _Ring(np.add, np.logaddexp, -np.inf)
         sums = self._sums(rate, ring)
         if ring is _PLAIN:
             return self._best_plain(sums)

@@ -139,15 +139,6 @@ def _least(law: Law, chance: float) -> int:
 ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
 
 
-def renyi_advantage(rho: float) -> float:
-    """Return the largest advantage A that no order forbids.
-
-    It is reached at rates (1 + A) / 2 and (1 - A) / 2, since what is allowed is convex and
-    symmetric about the line of such rates.
-    """
-    return _largest(lambda gain: _allowed((1 + gain) / 2, (1 - gain) / 2, rho), 0.0)
-
-
 def _largest(allowed: Callable[[float], bool], low: float) -> float:
     high = 1.0
     for _ in range(60):
@@ -312,7 +303,9 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
             odds = _exp(float(epsilon))
             return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (1 + odds)
         case ZCDP(rho=rho):
-            return renyi_advantage(float(rho))
+            # It is reached at rates (1 + A) / 2 and (1 - A) / 2: what is allowed is convex and
+            # symmetric about the line of such rates.
+            return _largest(lambda gain: _allowed((1 + gain) / 2, (1 - gain) / 2, float(rho)), 0.0)
         case Laplace(scale=scale):
             return -math.expm1(-shift_of(of, sensitivity) / scale / 2)
         case Gaussian(sigma=sigma):

@@ -35,8 +35,6 @@ MOST_NUMBERS = 40_000_000
 # taken.
 FEW = 100
 BATCH = 1_000_000
-# The most records in windows whose variance is computed a second time, record by record.
-MOST_REVISITED = 1_000_000
 
 # A linear combination of order statistics: the weight of each rank.
 Coefficients: TypeAlias = dict[int, float]
@@ -138,25 +136,18 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
             ends = (column.ordered[-k:], column.ordered[:k])
             return max(abs(float(end.sum())) for end in ends)
         case "mean":
-            return _of_means(column.ordered, size, k)
+            # |mean(T) - mean(K)|, where T is K together with R, is (k / t) |mean(R) - mean(K)|. Two
+            # disjoint sets have means furthest apart when one holds the largest records and the
+            # other the smallest.
+            high_removed = float(column.ordered[-k:].mean() - column.ordered[: size - k].mean())
+            low_removed = float(column.ordered[k - size :].mean() - column.ordered[:k].mean())
+            return max(high_removed, low_removed) * k / size
         case "var" if k == 1 and size >= 2:
             return largest_change(column.centred, size, query)
         case "var" | "std":
             return _enumerated_removed(column, query, size, k)
         case "median" | "percentile":
             return _of_ranks(column.ordered, query, size, k)
-
-
-def _of_means(u: Array, size: int, k: int) -> float:
-    """Return the largest |mean(T) - mean(K)|, where T is K together with R.
-
-    It is (k / t) |mean(R) - mean(K)|. Two disjoint sets have means furthest apart when one holds
-    the largest records and the other the smallest.
-    """
-    kept = size - k
-    high_removed = float(u[-k:].mean() - u[:kept].mean())
-    low_removed = float(u[-kept:].mean() - u[:k].mean())
-    return max(high_removed, low_removed) * k / size
 
 
 def _of_ranks(u: Array, query: Query, size: int, k: int) -> float:
@@ -301,7 +292,8 @@ def _smallest_variance(x: Array, size: int) -> float:
     in_doubt = 4 * len(x) * float(np.finfo(float).eps) * erring / size
     candidates = np.flatnonzero(rough <= rough.min() + in_doubt)
     # Of very many candidates the likeliest are computed again, so that the work stays linear.
-    most = max(1, MOST_REVISITED // size)
+    # Windows of so many records in all are computed a second time, record by record.
+    most = max(1, 1_000_000 // size)
     if len(candidates) > most:
         candidates = candidates[np.argsort(rough[candidates], kind="stable")[:most]]
     return min(float(x[start : start + size].var()) for start in candidates.tolist())

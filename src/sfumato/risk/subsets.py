@@ -38,9 +38,6 @@ from sfumato.risk.universe import Query, log_choose
 # The most pairs of a sum and a size that are counted at once.
 MOST_STATES = 20_000_000
 MOST_WORK = 6_000_000_000
-# ln of the largest count that a float holds.
-LARGEST_FLOAT = 690.0
-DENOMINATORS = (1, 2, 4, 10, 100, 1000)
 
 
 def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
@@ -66,7 +63,8 @@ def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
     """
     steps, unit = _steps(x)
     few = min(size, len(x) - size)
-    if steps is None or log_choose(len(x), few) > LARGEST_FLOAT:
+    # Beyond that ln no float holds a count.
+    if steps is None or log_choose(len(x), few) > 690.0:
         return None
     n_sums = int(np.sort(steps)[-few:].sum()) + 1
     if n_sums * (few + 1) > MOST_STATES or n_sums * few * len(x) > MOST_WORK:
@@ -91,7 +89,7 @@ def _steps(x: Array) -> tuple[Array | None, float]:
     # A decimal record such as 0.1 is a rounded double, and misses its lattice point by that
     # rounding.
     rounding = 8 * np.finfo(float).eps * float(np.abs(x).max())
-    for parts in DENOMINATORS:
+    for parts in (1, 2, 4, 10, 100, 1000):
         scaled = from_least * parts
         steps = np.rint(scaled)
         if float(steps.max()) < 2**40 and np.abs(scaled - steps).max() <= rounding * parts:

@@ -44,7 +44,6 @@ Universe: TypeAlias = np.typing.ArrayLike | Mapping[str, np.typing.ArrayLike] | 
 ROUNDING = 64 * np.finfo(float).eps
 # A number of worlds that is more than anything here lists or counts one by one.
 MANY = 2**63 - 1
-LOG_MANY = math.log(MANY)
 # The range of the largest record, within which its square times the number of records is a float.
 SMALLEST = 1e-100
 LARGEST = 1e140
@@ -102,7 +101,7 @@ def log_choose(n: int, k: int) -> float:
 def how_many(n: int, k: int) -> int:
     """Return C(n, k), or ``MANY`` if it is more."""
     # A number of millions of digits would take hours to compute.
-    if log_choose(n, k) >= 2 * LOG_MANY:
+    if log_choose(n, k) >= 2 * math.log(MANY):
         return MANY
     return min(math.comb(n, k), MANY)
 

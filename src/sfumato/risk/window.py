@@ -347,7 +347,6 @@ def _up(value: float) -> str:
 # --- the window -----------------------------------------------------------------------------------
 
 POINTS = 49  # of the curves in the picture
-MOST_WORLDS = 10**300  # whose probabilities are doubles
 BEYOND = 8  # how far the picture goes below and above the window
 
 
@@ -529,6 +528,7 @@ def _read_worlds(
     """Read the worlds that an adversary thinks possible; None if the risk is about none."""
     if worlds is None or risk.disclosure is None:
         return None
+    # The probabilities of so many worlds are doubles.
     match worlds:
         case Worlds():
             return worlds.under(unit)
@@ -541,7 +541,7 @@ def _read_worlds(
             return min(every, key=lambda known: known.log_count)
         case [records, size]:
             return Worlds(records, size).under(unit)
-        case int() if not isinstance(worlds, bool) and worlds <= MOST_WORLDS:
+        case int() if not isinstance(worlds, bool) and worlds <= 10**300:
             return worlds
     raise UsageError(
         f"worlds of type {type(worlds).__name__}",

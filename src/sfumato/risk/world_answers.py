@@ -23,10 +23,6 @@ OF_SUMS = ("sum", "mean")
 # The most worlds that are listed record by record, and the most records in all of them.
 MOST_LISTED = 1_000_000
 MOST_NUMBERS = 40_000_000
-# The most worlds that are made from two halves of the universe.
-MOST_SPLIT = 20_000_000
-# The most pairs of neighbouring order statistics.
-MOST_PAIRS = 4_000_000
 
 
 def distinct_answers(column: Column, query: Query) -> Answers:
@@ -39,7 +35,8 @@ def distinct_answers(column: Column, query: Query) -> Answers:
     """
     if query.name == "count":
         return Answers(np.array([float(column.size)]), np.array([column.log_worlds]))
-    if query.at is not None and _pairs(query, column.n, column.size) <= MOST_PAIRS:
+    # So many pairs of neighbouring order statistics at most.
+    if query.at is not None and _pairs(query, column.n, column.size) <= 4_000_000:
         return _order_statistics(column.ordered, column.size, query)
     if column.leaves_one_out and (column.n > FEW or query.name in OF_SUMS):
         without = leave_one_out(column.centred, query)
@@ -62,9 +59,11 @@ def _counted(column: Column, query: Query) -> Answers:
     if counted is not None:
         sums, logs = counted
         return Answers(sums / column.size if query.name == "mean" else sums, logs)
-    if query.at is None and column.worlds <= MOST_SPLIT:
-        halves = split_in_half(column.centred, column.size, query)
-        return collapse(halves, _tolerance(column, query))
+    # So many worlds at most are made from two halves of the universe.
+    if query.at is None and column.worlds <= 20_000_000:
+        return collapse(
+            split_in_half(column.centred, column.size, query), _tolerance(column, query)
+        )
     raise too_many(column, query)
 
 

@@ -78,7 +78,6 @@ LAST = (2.0**13 - 9,)
 # Between NEXT and LATE lie nearly all edges: a selection loses most where one group is wide.
 ON_WIDE: Rows = (LOW, NEXT, LAST)
 BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
-BIN_ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
 # As multiples of the records of a bin, numbers of rows that make two bins or three.
 NOISY_ROWS = (-4, 2, 3)
 FEW = Domain(x=Interval(0, 12, step=1))
@@ -91,8 +90,6 @@ ON_LINE_ALONE: Rows = (*3 * ((0.5,),), *5 * ((1.5,),), *3 * ((2.5,),))
 
 # An axis, rows on it, and the cells whose edges are the outcomes; none: all cells.
 AxisTried: TypeAlias = tuple[Domain, Rows, tuple[int, ...]]
-LONG_AXIS: AxisTried = (WIDE, ON_WIDE, BETWEEN)
-SHORT_AXIS: AxisTried = (LINE, ON_LINE, ())
 
 
 def quantiles(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) -> Subject:
@@ -104,7 +101,7 @@ def quantiles(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) 
         return _of_tree(name, question, unit, cost)
     # A divergence needs all outcomes, so there must be few.
     needs_all = isinstance(cost, ZCDP)
-    domain, universe, cells = SHORT_AXIS if needs_all else LONG_AXIS
+    domain, universe, cells = (LINE, ON_LINE, ()) if needs_all else (WIDE, ON_WIDE, BETWEEN)
     others = unit.rows_per_person * (ON_LINE_ALONE if needs_all else _crowd(question, unit))
 
     def spending(times: int) -> Mechanism:
@@ -172,7 +169,11 @@ def bins_by_records(name: str, question: Histogram, unit: Unit, cost: CentralMea
         spent = less_noise(cost, times)
         return Selecting(
             run_of_bins(question, WIDE, unit, spent, most=3),
-            law_of_bins(bins_of(question, WIDE, unit, spent), BIN_ENDS, seen),
+            law_of_bins(
+                bins_of(question, WIDE, unit, spent),
+                (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1),
+                seen,
+            ),
         )
 
     return _selecting(name, unit, cost, spending, ON_WIDE, selection_loss)
@@ -204,7 +205,6 @@ AXES = {
 DOMAINS = (("x",), ("y",), ("z",), ("k",), *combinations(AXES, 2))
 # Of three rows: inside a cell, on an edge between two cells, and at the closed upper end.
 VALUES = {"k": (0.0, 1.0, 1.0), "x": (0.25, 1.0, 3.0), "y": (0.0, 8.0, 8.0), "z": (0.5, 9.5, 50.0)}
-TWO_BY_TWO = {"x": [0, 1, 3], "y": [0, 4, 8]}
 
 MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
     Histogram: (
@@ -226,7 +226,7 @@ MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
     ),
     Sum: (Sum("x", by="y", per="person", clip=(0, 5)),),
     Variance: (Variance("x", by="y"), Variance("x", by="y", per="person")),
-    Tables: (Tables([["x", "y"], "y"], bins=TWO_BY_TWO),),
+    Tables: (Tables([["x", "y"], "y"], bins={"x": [0, 1, 3], "y": [0, 4, 8]}),),
 }
 
 
@@ -235,7 +235,6 @@ MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
 # One row of a person, added or removed, or two, replaced; for epsilon and for rho.
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
 DELTA = ApproxDP("1", "0.01")
-AT_DELTA = tuple((unit, DELTA) for unit in (UNITS[0], UNITS[3]))
 PERSONS = tuple(
     (Unit(unit.rows_per_person, unit.neighbours, PERSON), cost) for unit, cost in PROMISES
 )
@@ -249,16 +248,12 @@ IN_PARTS = (
     (Histogram("k"), UNITS[0]),
     (Histogram("k", selection="threshold"), UNITS[3]),
 )
-# A norm for rows added or removed, a limit by cell for rows replaced; for rho.
-FEW_LIMITS = (WITHIN_LIMITS[1], WITHIN_LIMITS[7])
 # A cost at which two rows in a cell lie within what can be enumerated of the noise.
 SHARP = ZCDP("2")
 AT_SHARP = tuple((unit, SHARP) for unit, cost in WITHIN_LIMITS[:4] if cost in COSTS[1:])
 
 # Options that a title names.
 IN_TITLE = ("axes", "value", "by", "per", "of", "count", "tables", "n_clusters")
-# Questions whose tests and cuts depend on the data, and show.
-DECIDING = (MedianPartitioner, MultiQuantilePartitioner, PrivTreePartitioner)
 ENDS = ON_LINE[::2]
 APART: Rows = ((0.5,), (2.5,))
 
@@ -270,7 +265,8 @@ def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
         for question in (*kind.examples, *MORE.get(kind, ())):
             yield from _of_rows_or_persons(question)
             limited = list(_within_limits(question, promises))
-            promises = FEW_LIMITS if limited else promises
+            # A norm for rows added or removed, a limit by cell for rows replaced; for rho.
+            promises = (WITHIN_LIMITS[1], WITHIN_LIMITS[7]) if limited else promises
             yield from limited
         if kind is Quantiles:
             for unit, cost in PROMISES:
@@ -279,7 +275,7 @@ def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
 
 def _of_rows_or_persons(question: AnyQuestion) -> Iterator[Subject]:
     """At the first kind of promise that the question accepts."""
-    for promises in (PROMISES, PERSONS, AT_DELTA):
+    for promises in (PROMISES, PERSONS, tuple((unit, DELTA) for unit in (UNITS[0], UNITS[3]))):
         accepted = [promise for promise in promises if _answers(question, *promise)]
         for unit, cost in accepted:
             yield of_example(question, unit, cost)
@@ -361,7 +357,11 @@ def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
         return bounded_loss
     if isinstance(question, Tables) and isinstance(cost, ZCDP):
         return residual_loss
-    if isinstance(question, DECIDING) or getattr(question, "method", None) == "privtree":
+    # Questions whose tests and cuts depend on the data, and show.
+    if (
+        isinstance(question, (MedianPartitioner, MultiQuantilePartitioner, PrivTreePartitioner))
+        or getattr(question, "method", None) == "privtree"
+    ):
         return Decisions()
     return additive_loss
 

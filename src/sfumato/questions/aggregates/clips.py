@@ -29,9 +29,6 @@ from sfumato.questions.histogram.posterior import Prior, drawn_tables
 
 # Chosen on other columns than most of those that docs/evidence/gains/chosen_clips.md reports.
 PRIOR = Prior(begins=0.15, ends=0.15, resumes=0.005, scale=0.5, drift=-0.3, spread=0.05, draws=150)
-STEPS_TO_LAST = (0, 1)  # from the clip to the last knot of a span, or all
-STEPS_TO_FIRST = (1, 2, 3, 5)  # from the first knot of a span to the clip, or all
-OF_CLIP = 0.5  # weight of the squared error of the clip, beside that of the estimate
 TINY = 2.0**-40  # in which shares of the range are stored
 
 
@@ -109,11 +106,12 @@ def chosen_clips(sums: Array, basis: Basis, law: Law, centre: float | None) -> t
 def _choices(n_knots: int) -> tuple[Array, Spans]:
     """All clips, each with all of its spans."""
     last_knot = n_knots - 1
+    # So many steps from the clip to the last knot of a span, and from its first knot to the clip.
     triples = {
         (clip, max(clip - down, 0), min(clip + up, last_knot))
         for clip in range(1, n_knots)
-        for up in (*STEPS_TO_LAST, last_knot)
-        for down in (*STEPS_TO_FIRST, last_knot)
+        for up in (0, 1, last_knot)
+        for down in (1, 2, 3, 5, last_knot)
     }
     # The widest spans first: of equal estimates, the first is taken.
     ordered = sorted(triples, key=lambda triple: (triple[1] - triple[2], triple))
@@ -179,7 +177,8 @@ class _Draws:
         """
         middle = (self._weights * self.truths).sum(axis=1, keepdims=True)
         of_clips = np.einsum("gd,gdk->gk", self._weights, self._clip_errors)
-        errors = (estimates - middle) ** 2 + OF_CLIP * of_clips[:, clips]
+        # The squared error of the clip has half the weight of that of the estimate.
+        errors = (estimates - middle) ** 2 + 0.5 * of_clips[:, clips]
         errors[np.isnan(errors)] = np.inf
         # Of a group that may well be empty there is no mean: nothing is clipped, nothing is known.
         errors[self._may_be_empty] = clips != clips.max()

@@ -185,8 +185,9 @@ def person_encoding(
         If not even a lattice of one step has noise that can be drawn.
     """
     largest_unity = _largest_unity(count_noise)
-    most = MOST_STEPS_SQUARED if functions == "quadratic" else MOST_STEPS
-    finest = basis_within(functions, most, largest_unity)
+    finest = basis_within(
+        functions, MOST_STEPS_SQUARED if functions == "quadratic" else MOST_STEPS, largest_unity
+    )
     if finest is None:
         raise _too_much_noise(title, "cells")
     basis = basis_within(functions, scale.points(_power_of_two(finest.points)), largest_unity)

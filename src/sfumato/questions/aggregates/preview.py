@@ -200,10 +200,18 @@ class AggregatePreview(Preview, frozen=True):
         if self.cells is not None:
             groups = "one group" if self.cells == 1 else f"each of {self.cells:,} groups"
         who = f"{self.unit.who} in it" if self.of_persons else "row"
+        of_one = _one_in_units(encoding)
+        unity = encoding.basis.unity
+        match encoding.law:
+            case DiscreteLaplace(scale=scale):
+                noise = f"discrete Laplace noise of scale {number(float(scale) * (of_one / unity))}"
+                in_rows = f"a scale of {number(float(scale / unity))}"
+            case DiscreteGaussian(sigma=sigma):
+                noise = f"discrete Gaussian noise of sigma {number(sigma * (of_one / unity))}"
+                in_rows = f"a sigma of {number(sigma / unity)}"
         return (
-            f"adds {_noise_in_units(encoding)} to {encoding.basis.size} sums{of_value} in {groups},"
-            f" where each {who} adds {number(_one_in_units(encoding))} in all "
-            f"({_noise_in_rows(encoding, self._counted_things)})"
+            f"adds {noise} to {encoding.basis.size} sums{of_value} in {groups}, where each {who} "
+            f"adds {number(of_one)} in all ({in_rows} {self._counted_things})"
         )
 
     def _conditions(self, encoding: Encoding) -> str:
@@ -230,25 +238,6 @@ def _one_in_units(encoding: Encoding) -> float:
             return encoding.values.width**2
         case "hats":
             return 1
-
-
-def _noise_in_units(encoding: Encoding) -> str:
-    """Return the noise on a sum, in the same units."""
-    unit = _one_in_units(encoding) / encoding.basis.unity
-    match encoding.law:
-        case DiscreteLaplace(scale=scale):
-            return f"discrete Laplace noise of scale {number(float(scale) * unit)}"
-        case DiscreteGaussian(sigma=sigma):
-            return f"discrete Gaussian noise of sigma {number(sigma * unit)}"
-
-
-def _noise_in_rows(encoding: Encoding, things: str) -> str:
-    """Return the scale or sigma of the noise on a sum, as a number of rows or persons."""
-    match encoding.law:
-        case DiscreteLaplace(scale=scale):
-            return f"a scale of {number(float(scale / encoding.basis.unity))} {things}"
-        case DiscreteGaussian(sigma=sigma):
-            return f"a sigma of {number(sigma / encoding.basis.unity)} {things}"
 
 
 def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:

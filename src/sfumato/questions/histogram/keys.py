@@ -207,7 +207,13 @@ def select_and_count(
         Its axis of keys has the keys that are shown, sorted.
     counts : int64 ndarray of shape (lattice.size,)
     """
-    shown = shown_keys(counted, selects, noise)
+    # Whether the engine selects depends on the source, the question and the unit, and not on the
+    # data. The distribution of what is shown is the same.
+    if isinstance(counted, SelectsKeys):
+        shown = counted.select(KeyRule.of(selects, noise))
+    else:
+        cube, values = select_keys(counted.on(counted.lattice), selects, noise)
+        shown = ShownKeys(cube.lattice, values, cube)
     if cells is None:
         return shown.lattice, shown.values
     assert shown.cells is not None
@@ -217,18 +223,6 @@ def select_and_count(
         indices = np.ravel_multi_index(tuple(shown.cells.coordinates.T), shown.lattice.shape)
         counts[indices] = shown.cells.counts
     return shown.lattice, add_noise(counts, cells, noise)
-
-
-def shown_keys(counted: Counts, selects: KeyLaw, noise: Bits) -> ShownKeys:
-    """Select keys: in the engine that counts them, if it can, and otherwise from the whole cube.
-
-    Which of the two it is depends on the source, the question and the unit, and not on the data.
-    The distribution of what is shown is the same.
-    """
-    if isinstance(counted, SelectsKeys):
-        return counted.select(KeyRule.of(selects, noise))
-    shown, values = select_keys(counted.on(counted.lattice), selects, noise)
-    return ShownKeys(shown.lattice, values, shown)
 
 
 def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:

@@ -85,6 +85,7 @@ def drawn_tables(noisy: Array, law: Law, unity: int, prior: Prior) -> Iterator[t
         Counts, from 0 on. Other tables decide nothing but how many draws there are.
     """
     noise = _noise(law, unity)
+    ends = _level_ends()
     counts = np.asarray(noisy, dtype=float) / unity
     draws = min(prior.draws, max(FEWEST, MOST_DRAWS // max(len(counts), 1)))
     # So many numbers are held for each bin while states are drawn.
@@ -94,7 +95,10 @@ def drawn_tables(noisy: Array, law: Law, unity: int, prior: Prior) -> Iterator[t
         some = np.arange(start, min(start + at_once, len(counts)))
         filtered = _filtered(counts[some], noise, prior)
         states = _drawn_states(filtered, randoms[0], prior)
-        yield some, _drawn_within(counts[some], states, noise, randoms[1])
+        levels = np.maximum(states - 2, 0)
+        centre = counts[some][:, None, :]
+        errors = noise.drawn_between(ends[levels] - centre, ends[levels + 1] - centre, randoms[1])
+        yield some, np.where(states >= 2, centre + errors, 0.0)
 
 
 # --- the noise ------------------------------------------------------------------------------------
@@ -200,28 +204,22 @@ def _filtered(counts: Array, noise: _Noise, prior: Prior) -> Array:
     float64 ndarray of shape (tables, bins, states)
     """
     transitions = _transitions(prior)
+    ends = _level_ends()
     filtered = np.empty((*counts.shape, LEVELS + 2))
     before = np.zeros((len(counts), LEVELS + 2))
     before[:, LEAD] = 1
     for at in range(counts.shape[1]):
-        likely = (before @ transitions) * _likelihoods(counts[:, at], noise)
-        filtered[:, at] = before = likely / likely.sum(axis=1, keepdims=True)
+        # Further out than that no state is likely: all of them would have the likelihood 0.
+        # Farther below 0, in multiples of the scale of the noise, no count is told apart.
+        near = np.clip(counts[:, at], -30.0 * noise.scale, ends[-1])[:, None]
+        likely = np.empty((len(counts), LEVELS + 2))
+        likely[:, :2] = noise.density(near / noise.scale) / noise.scale
+        likely[:, 2:] = noise.between(ends[:-1] - near, ends[1:] - near) / np.diff(ends)
+        # Relative to the likeliest state, and never 0.
+        likely = np.maximum(likely / likely.max(axis=1, keepdims=True), 1e-250)
+        joint = (before @ transitions) * likely
+        filtered[:, at] = before = joint / joint.sum(axis=1, keepdims=True)
     return filtered
-
-
-def _likelihoods(counts: Array, noise: _Noise) -> Array:
-    """Return how likely noisy counts are in each state: float64 ndarray of shape (tables, states).
-
-    They are relative to the likeliest state, and never 0.
-    """
-    ends = _level_ends()
-    likely = np.empty((len(counts), LEVELS + 2))
-    # Further out than that no state is likely: all of them would have the likelihood 0.
-    # Farther below 0, in multiples of the scale of the noise, no count is told apart.
-    near = np.clip(counts, -30.0 * noise.scale, ends[-1])[:, None]
-    likely[:, :2] = noise.density(near / noise.scale) / noise.scale
-    likely[:, 2:] = noise.between(ends[:-1] - near, ends[1:] - near) / np.diff(ends)
-    return np.asarray(np.maximum(likely / likely.max(axis=1, keepdims=True), 1e-250))
 
 
 def _drawn_states(filtered: Array, randoms: Array, prior: Prior) -> Array:
@@ -243,12 +241,3 @@ def _drawn_states(filtered: Array, randoms: Array, prior: Prior) -> Array:
         sums = np.cumsum(probabilities, axis=2)
         states[:, :, at] = (sums < randoms[:, at, None] * sums[:, :, -1:]).sum(axis=2)
     return states
-
-
-def _drawn_within(counts: Array, states: Array, noise: _Noise, randoms: Array) -> Array:
-    """Draw counts within the levels of states: float64 ndarray like ``states``."""
-    ends = _level_ends()
-    levels = np.maximum(states - 2, 0)
-    centre = counts[:, None, :]
-    errors = noise.drawn_between(ends[levels] - centre, ends[levels + 1] - centre, randoms)
-    return np.where(states >= 2, centre + errors, 0.0)

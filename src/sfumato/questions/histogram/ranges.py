@@ -305,8 +305,7 @@ class RangesPreview(Preview, frozen=True):
 
     def lines(self) -> list[str]:
         """What is added to which sums, and how accurate counts and ranges would be."""
-        cells = self.strategy.cells
-        half = max(1, cells // 2)
+        half = max(1, self.strategy.cells // 2)
         of = f"of {self.unit.counted}"
         alone = sum_half_width(self.law, half, 0.05)
         return [

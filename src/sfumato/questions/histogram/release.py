@@ -352,8 +352,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
             As ``mean``.
         """
         cells = self._cells("running totals")
-        alpha = error_probability(confidence)
-        sums = cells.cumulated(self._axis_index(axis), alpha, simultaneous)
+        sums = cells.cumulated(self._axis_index(axis), error_probability(confidence), simultaneous)
         return self._whole_estimate(confidence, sums, sums[0].shape)
 
     def _cells(self, what: str) -> CountedCells:

@@ -35,7 +35,6 @@ from sfumato.questions.histogram.table_noise import REST, Pencil, TableNoise
 # --- statistics -----------------------------------------------------------------------------------
 
 GRID = 513  # points at which an interval is looked for
-REFINEMENTS = 4  # of each end, by a factor of 64 each
 MEANS = 3  # at which the interval of a variance is looked for
 MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
 _ROUNDING = 1e-14  # of a sum of products in doubles, relative
@@ -374,7 +373,8 @@ def _accepted(accepts: Callable[[Array], Array], low: float, high: float, likely
 
 def _refined(accepts: Callable[[Array], Array], outside: float, inside: float) -> float:
     """Where numbers begin to be accepted between two, rounded towards the one that is not."""
-    for _ in range(REFINEMENTS):
+    # Each end is refined four times, by a factor of 64 each.
+    for _ in range(4):
         grid = np.linspace(outside, inside, 65)
         first = int(np.argmax(accepts(grid)))
         inside = float(grid[first])

@@ -156,8 +156,9 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
         """Estimate the bins by least squares: float64 ndarray of shape (groups, cells)."""
         parts = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
         weighted = np.zeros((len(noisy), self.cells))
-        levels = zip(self.lengths, _precisions(self.laws), parts, strict=True)
-        for length, precision, part in levels:
+        for length, precision, part in zip(
+            self.lengths, _precisions(self.laws), parts, strict=True
+        ):
             weighted += precision * np.repeat(part, length, axis=1)[:, : self.cells]
         return np.asarray(weighted @ _inverse(*self._shape))
 

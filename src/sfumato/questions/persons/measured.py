@@ -278,7 +278,14 @@ def share_bounds(
     shares = _grid(limit, int(highest[-1]))
     if len(shares) == 1:
         return 1.0, 1.0
-    largest, smallest = _extreme_weights(shares, lowest, highest, limit)
+    # min(x, r) - s x increases in x up to the limit r and decreases from there. So it is largest at
+    # the limit, or at the end of the bin nearest to it, and smallest at one of the two ends.
+    column = shares[:, None]
+    nearest = np.clip(limit, lowest, highest)
+    largest = np.minimum(nearest, limit) - column * nearest
+    at_lowest = np.minimum(lowest, limit) - column * lowest
+    at_highest = np.minimum(highest, limit) - column * highest
+    smallest = np.minimum(at_lowest, at_highest)
     # The two sums that may not be negative: cell i lies between shares[i + 1] and shares[i], which
     # decrease. Each is tested at a one-sided alpha / 2.
     sums = [(weights, -(weights @ counts)) for weights in (largest[1:], -smallest[:-1])]
@@ -330,22 +337,6 @@ def _grid(limit: int, most_rows: int) -> Array:
     shares = odds / (1 + odds)
     shares[-1] = least  # exactly: rounding may not put it above the true share
     return np.concatenate([[1.0], shares])
-
-
-def _extreme_weights(
-    shares: Array, lowest: Array, highest: Array, limit: int
-) -> tuple[Array, Array]:
-    """The largest and smallest min(x, r) - s x in each bin: ndarrays of shape (shares, bins).
-
-    It increases in x up to the limit and decreases from there. So it is largest at the limit, or at
-    the end of the bin nearest to it, and smallest at one of the two ends.
-    """
-    column = shares[:, None]
-    nearest = np.clip(limit, lowest, highest)
-    largest = np.minimum(nearest, limit) - column * nearest
-    at_lowest = np.minimum(lowest, limit) - column * lowest
-    at_highest = np.minimum(highest, limit) - column * highest
-    return largest, np.minimum(at_lowest, at_highest)
 
 
 # --- the distribution -----------------------------------------------------------------------------

@@ -464,8 +464,7 @@ def _counts_persons(
     """Tell whether the question counts persons; refused where the release does not limit it."""
     needs = question.needs(domain)
     request = f"a recommended limit for {question.title}, from {release.title!r}"
-    of_one_cell = needs.counted == "persons" and not needs.row_lattice.axes
-    if needs.of_each_person or of_one_cell:
+    if needs.of_each_person or (needs.counted == "persons" and not needs.row_lattice.axes):
         raise UsageError(
             request,
             "it counts each person once, whatever the limit",

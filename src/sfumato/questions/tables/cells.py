@@ -229,6 +229,9 @@ class TablesPreview(Preview, frozen=True):
             lines.append(f"all of them at once are within +-{half_width_text(every)}")
         if self.wished is not None:
             ratio = float(np.max(np.array(half_widths) / self.wished))
-            met = f"no table is more than {ratio:.3g} times less accurate than asked for"
-            lines.append(met if ratio > 1 else "every table is as accurate as asked for")
+            lines.append(
+                f"no table is more than {ratio:.3g} times less accurate than asked for"
+                if ratio > 1
+                else "every table is as accurate as asked for"
+            )
         return lines

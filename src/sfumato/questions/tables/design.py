@@ -243,7 +243,10 @@ def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
 
 def _gaussian(request: _Asked, cost: ZCDP) -> Design:
     unit = request.unit
-    norm = limited_norm(unit)
+    norm = None  # rows alone are limited
+    if unit.limits is not msgspec.UNSET:
+        assert unit.limits.norm_per_person is not None
+        norm = min(unit.limits.norm_per_person, unit.rows_counted)
     noise_of_residuals = gaussian_design(
         request.axes,
         request.tables,
@@ -264,14 +267,6 @@ def _gaussian(request: _Asked, cost: ZCDP) -> Design:
         else stacked_norm(request.axes, noise_of_residuals, norm, unit.rows_counted)
     )
     return Design(request.axes, request.tables, measured, cost, request.known, stacked)
-
-
-def limited_norm(unit: Unit) -> int | None:
-    """Return the limit on the norm of a person's counts; None where rows alone are limited."""
-    if unit.limits is msgspec.UNSET:
-        return None
-    assert unit.limits.norm_per_person is not None
-    return min(unit.limits.norm_per_person, unit.rows_counted)
 
 
 def _laplace(request: _Asked, cost: PureDP) -> Design:
@@ -322,8 +317,9 @@ def tables_of(
         One dimension for each axis.
     """
     tables = []
-    arrays = published_arrays(axes, measured, published)
-    for measurement, numbers in zip(measured, arrays, strict=True):
+    for measurement, numbers in zip(
+        measured, published_arrays(axes, measured, published), strict=True
+    ):
         table = numbers
         for along, (axis, level) in enumerate(zip(axes, measurement.margin, strict=True)):
             if level and not measurement.whole:

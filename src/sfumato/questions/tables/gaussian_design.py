@@ -182,9 +182,6 @@ def rounded_up(value: float) -> Fraction:
 # By how much a sum of doubles may be too small: far more than it is.
 ROUNDING = 1e-9
 
-# How far inner products may change, in units of those of one row, where noise is rounded up.
-OF_ROUNDED = 2e-7
-
 
 class ResidualNoise(NamedTuple):
     """The noise of a residual.
@@ -317,7 +314,8 @@ class _Problem:
             of_one = largest_moves(self.axes, self.residuals, counted)
             most_opposed = (inner / relative).sum(axis=1).min()
             opposed = -float(most_opposed / (of_one / relative).sum())
-            share = max(0.0, opposed) + OF_ROUNDED
+            # Where noise is rounded up, inner products may change so far, in units of one row's.
+            share = max(0.0, opposed) + 2e-7
             reach = self.rows / self.norm  # of a person's rows, beside those in one cell
             of_two = min(4.0, 2 + 2 * share * reach**2)
         return (1 + ROUNDING) * of_two

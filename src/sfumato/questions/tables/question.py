@@ -328,18 +328,17 @@ class Tables(
         return plain_totals(self.totals)
 
 
-def _require_norm(counts: Counts, design: Design) -> None:
-    """Refuse counts of rows that another norm bounded than the one that the noise is for."""
-    if design.norm is None:
-        return
-    if not isinstance(counts, WithinNorm) or counts.norm != design.norm:
-        raise InternalError("These counts are not within the norm that the noise is laid out for.")
-
-
 SLACK = (
     "discrete Gaussian noise of which differences are published: within the rho that is charged; "
     "integer samplers, no floating point"
 )
+
+
+def _require_norm(counts: Counts, design: Design) -> None:
+    """Refuse counts of rows that another norm bounded than the one that the noise is for."""
+    norm = counts.norm if isinstance(counts, WithinNorm) else None
+    if design.norm not in (None, norm):
+        raise InternalError("These counts are not within the norm that the noise is laid out for.")
 
 
 Tables.examples = (

@@ -468,8 +468,9 @@ class TablesRelease(
             trees = tuple(
                 TreeLevels(tuple(new[name] for name in tree.names), tree.fanouts) for tree in trees
             )
-        changed = {"lattice": lattice, "tables": tables, "shown": shown, "trees": trees}
-        return msgspec.structs.replace(self, **changed)
+        return msgspec.structs.replace(
+            self, lattice=lattice, tables=tables, shown=shown, trees=trees
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw a table: bars with error bars for one axis, a heat map for two.

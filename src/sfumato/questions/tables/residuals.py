@@ -228,8 +228,7 @@ class Family:
         table = np.zeros(self.nesting.shape(margin))
         for kept in self.estimable(margin):
             spread = residuals[kept]
-            levels = zip(self.axes, kept, margin, strict=True)
-            for along, (axis, level, onto) in enumerate(levels):
+            for along, (axis, level, onto) in enumerate(zip(self.axes, kept, margin, strict=True)):
                 spread = axis.spread(spread, along, level, onto)
             table += spread
         return table

@@ -175,7 +175,15 @@ def with_both_margins(
     total = max(int(row_sums.sum()), 1)
     digits = max(0, min(BITS, 51 - total.bit_length()))
     digits_of_cells = _written(values, rows, row_sums, columns, column_sums, digits)
-    _meet(digits_of_cells, rows, row_sums << digits, columns, column_sums << digits, cell_with)
+    # What the margins lack is added by the rule of the north-west corner.
+    lacking = [
+        np.cumsum((sums << digits) - _sums(digits_of_cells, places, len(sums)))
+        for places, sums in ((rows, row_sums), (columns, column_sums))
+    ]
+    ends = np.union1d(*lacking)
+    ends = ends[ends > 0]
+    at = [np.searchsorted(reached, ends) for reached in lacking]
+    np.add.at(digits_of_cells, cell_with(*at), np.diff(ends, prepend=0))
     # The margins are whole, so in every row and column an even number of cells has the digit 1.
     for digit in range(digits, 0, -1):
         odd = np.flatnonzero(digits_of_cells & 1)
@@ -197,26 +205,6 @@ def _written(
         factor = np.minimum(1, sums / np.maximum(reached, 1e-300)) * (1 - 1e-13)
         scaled = scaled * factor[places]
     return np.floor(scaled * 2.0**digits).astype(np.int64)
-
-
-def _meet(
-    table: Array,
-    rows: Array,
-    row_sums: Array,
-    columns: Array,
-    column_sums: Array,
-    cell_with: CellWith,
-) -> None:
-    """Add what the margins lack, by the rule of the north-west corner."""
-    lacking = [
-        np.cumsum(sums - _sums(table, places, len(sums)))
-        for places, sums in ((rows, row_sums), (columns, column_sums))
-    ]
-    ends = np.union1d(*lacking)
-    ends = ends[ends > 0]
-    amounts = np.diff(ends, prepend=0)
-    at = [np.searchsorted(reached, ends) for reached in lacking]
-    np.add.at(table, cell_with(*at), amounts)
 
 
 def _signs(wanted: Array, rows: Array, columns: Array) -> Array:
@@ -348,7 +336,14 @@ class _Sequence:
         for axis, last in enumerate(finest):
             for level in range(1, last + 1):
                 self.singles.append((*total[:axis], level, *total[axis + 1 :]))
-        self.later = _with_common_margins([*wanted, *largest])
+        # The tables and all their common margins, small ones first.
+        tables = [*wanted, *largest]
+        margins = set(tables)
+        fresh = set(tables)
+        while fresh:
+            fresh = {common(table, second) for table in fresh for second in tables} - margins
+            margins |= fresh
+        self.later = sorted(margins, key=lambda table: (sum(table), table))
         self.moved: list[Margin] = []  # tables that come early, each after some of its margins
 
     def steps(self) -> tuple[list[Step], Margin | None]:
@@ -388,22 +383,11 @@ class _Sequence:
         def rank(margin: Margin) -> tuple[bool, int, Margin]:
             return margin not in self.asked, self.nesting.cells(margin), margin
 
-        margins = maximal(common(table, earlier) for earlier in before)
-        for margin in sorted(margins, key=rank):
+        for margin in sorted(maximal(common(table, earlier) for earlier in before), key=rank):
             given = maximal(common(table, earlier) for earlier in [*first, *kept, margin])
             if running_order(given) is not None:
                 kept.append(margin)
         return kept
-
-
-def _with_common_margins(tables: Sequence[Margin]) -> list[Margin]:
-    """Return the tables and all their common margins, small ones first."""
-    margins = set(tables)
-    fresh = set(tables)
-    while fresh:
-        fresh = {common(table, second) for table in fresh for second in tables} - margins
-        margins |= fresh
-    return sorted(margins, key=lambda table: (sum(table), table))
 
 
 def running_order(margins: Iterable[Margin]) -> list[Margin] | None:

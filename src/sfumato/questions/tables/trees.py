@@ -395,8 +395,9 @@ class UnevenFamily:
 
     def _centred(self, kept: Margin, measured: Measured, table: Array) -> Array:
         numbers = np.asarray(table, dtype=float)
-        levels = zip(self.family.axes, measured.margin, kept, strict=True)
-        for along, (axis, level, onto) in enumerate(levels):
+        for along, (axis, level, onto) in enumerate(
+            zip(self.family.axes, measured.margin, kept, strict=True)
+        ):
             if along != self.tree:
                 numbers = axis.summed(numbers, along, level, onto)
                 numbers = axis.centred(numbers, along, onto) if onto else numbers
