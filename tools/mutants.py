@@ -46,7 +46,7 @@ ROOMS = {
     "data": ["bounding", "priorities", "row_order", "person_records", "tallies", "key_selection"],
     "streaming": ["accounting", "tree", "toeplitz", "restarts", "factorised"],
     "local": ["bpm", "mechanism"],
-    "questions/tables": ["gaussian_design", "laplace_design", "design", "totals"],
+    "questions/tables": ["gaussian_design", "design", "totals"],
     "questions/histogram": ["strategies", "table_noise", "statistics", "records", "keys"],
     "risk": ["sensitivity", "bounds", "membership"],
 }

@@ -25,7 +25,17 @@ import numpy as np
 from sfumato.basics import Array, Exactly, ExplainedStruct, as_floats, fraction
 from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, Unit, group
-from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.distinct_answers import (
+    MOST_LISTED,
+    Answers,
+    checked_prior,
+    distinct_answers,
+    listed_answers,
+    loose_epsilon,
+    prior_answers,
+    read_risk,
+    tight_epsilon,
+)
 from sfumato.risk.membership import Protection, loss
 from sfumato.risk.sensitivity import unbounded, world_range
 from sfumato.risk.universe import (
@@ -39,13 +49,6 @@ from sfumato.risk.universe import (
     by_column,
     log_choose,
     parse,
-)
-from sfumato.risk.world_answers import (
-    MOST_LISTED,
-    checked_prior,
-    distinct_answers,
-    listed_answers,
-    prior_answers,
 )
 
 # --- one query with Laplace noise -----------------------------------------------------------------

@@ -14,7 +14,13 @@ from sfumato.basics import Array, Exactly, ExplainedStruct, card, facts, line, p
 from sfumato.errors import Infeasible, UsageError, explained, explained_methods, nearest
 from sfumato.privacy import LARGE
 from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts
-from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.distinct_answers import (
+    Answers,
+    checked_prior,
+    loose_epsilon,
+    read_risk,
+    tight_epsilon,
+)
 from sfumato.risk.membership import Laplace, advantage
 from sfumato.risk.sensitivity import unbounded
 from sfumato.risk.subsets import least_sensitivity
@@ -29,7 +35,6 @@ from sfumato.risk.universe import (
     log_choose,
     parse,
 )
-from sfumato.risk.world_answers import checked_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,7 @@ import pytest
 
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.aggregates import intervals
-from sfumato.questions.aggregates.intervals import mean_bounds, variance_bounds
-from sfumato.questions.aggregates.sum_quantiles import half_widths
+from sfumato.questions.aggregates.intervals import half_widths, mean_bounds, variance_bounds
 from sfumato.questions.aggregates.values import Basis
 from sfumato.random import PublicSeed
 

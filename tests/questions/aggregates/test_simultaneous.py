@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.questions.aggregates import sum_quantiles as simultaneous
+from sfumato.questions.aggregates import intervals as simultaneous
 from sfumato.questions.aggregates.clips import chosen_clips
-from sfumato.questions.aggregates.intervals import clipped_mean_bounds
-from sfumato.questions.aggregates.sum_quantiles import (
+from sfumato.questions.aggregates.intervals import (
     clip_factors,
     clip_half_widths,
+    clipped_mean_bounds,
     largest_ratio_quantile,
 )
 from sfumato.questions.aggregates.values import Basis

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.questions.aggregates.sum_quantiles import _table, half_widths
+from sfumato.questions.aggregates.intervals import _table, half_widths
 
 COEFFICIENTS = [
     (4, 0, 0),

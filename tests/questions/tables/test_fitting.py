@@ -6,7 +6,7 @@ import numpy as np
 
 from questions.tables.families import finest, pairs, tree
 from sfumato.questions.tables.levels import Nesting
-from sfumato.questions.tables.nearest import CLOSE, fitted
+from sfumato.questions.tables.rounding import CLOSE, fitted
 
 
 def test_margins_that_a_non_negative_table_has_are_met() -> None:

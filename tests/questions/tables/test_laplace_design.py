@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sfumato.questions.tables.design import PARTS, laplace_shares
 from sfumato.questions.tables.gaussian_design import Aim
-from sfumato.questions.tables.laplace_design import PARTS, laplace_shares
 from sfumato.questions.tables.levels import Levels
 from sfumato.questions.tables.residuals import Family, Measured
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.questions.tables.nearest import TOLERANCE, on_simplices, with_margins
+from sfumato.questions.tables.rounding import TOLERANCE, on_simplices, with_margins
 
 
 @given(st.integers(0, 10**6))

@@ -3,7 +3,7 @@
 * ``question``: the questions, and why they are private; ``preview``: their accuracy beforehand
 * ``values``: which values are added up; ``encoding``: as which integers, and their true sums
 * ``value_sums``: noisy sums, and the statistics that follow; ``release``: the answers
-* ``intervals``: intervals and the choice of a clip; ``sum_quantiles``: quantiles of the noise
+* ``intervals``: intervals, and quantiles of the noise; ``clips``: the choice of a clip
 """
 
 from sfumato.questions.aggregates.question import Mean, Sum, Variance

@@ -3,9 +3,9 @@
 * ``question``: the question; ``asked``: what may be asked, and why it is private; ``release``: the
   answer; ``totals``: totals that everybody knows; ``cells``: how far cells are from the truth
 * ``levels``: axes as chains of nested levels, and margins
-* ``design``: how much noise each part gets, by ``laplace_design`` or ``gaussian_design``
+* ``design``: how much noise each part gets; ``gaussian_design``: of residuals
 * ``residuals`` and ``trees``: least squares over all tables; ``reconciling``: tables paid apart
-* ``nearest`` and ``rounding``: tables without negative counts, in whole numbers
+* ``rounding``: tables without negative counts, in whole numbers
 """
 
 from sfumato.questions.tables.question import Tables
