@@ -134,7 +134,18 @@ class _Runner:
     def _enumerated(self, rows: Rows) -> dict[int, Outputs]:
         """For each key that may be shown, by its number: the probability of each of its outputs."""
         hidden = self._lowest(rows)
-        self._check_independence(rows, hidden)
+        # Check on some draws that what is published of one key does not depend on another's.
+        base, noise = self.run(rows, hidden)
+        values = [_law(law)[0] for law in noise.laws]
+        for share in (0.5, 0.6, 0.9, 1.0):
+            script = tuple(int(counts[int(share * (len(counts) - 1))]) for counts in values)
+            together, _ = self.run(rows, script)
+            expected = np.array(base)
+            for i, value in enumerate(script):
+                alone, _ = self.run(rows, with_draw(hidden, i, value))
+                expected += np.array(alone) - np.array(base)
+            if together != tuple(expected.tolist()):
+                raise NotAdditive("what is published of one key depends on the noise of another")
         outputs = (self._outputs(rows, hidden, index) for index in range(len(hidden)))
         return dict(of_key for of_key in outputs if of_key is not None)
 
@@ -181,20 +192,6 @@ class _Runner:
         if len(laws) != len(cells) or moved[part] != expected:
             raise NotAdditive("the cells of a key do not move one for one with their draws")
         return _Output(None, laws, cells)
-
-    def _check_independence(self, rows: Rows, hidden: Draws) -> None:
-        """Check on some draws that what is published of one key does not depend on another's."""
-        base, noise = self.run(rows, hidden)
-        values = [_law(law)[0] for law in noise.laws]
-        for share in (0.5, 0.6, 0.9, 1.0):
-            script = tuple(int(counts[int(share * (len(counts) - 1))]) for counts in values)
-            together, _ = self.run(rows, script)
-            expected = np.array(base)
-            for i, value in enumerate(script):
-                alone, _ = self.run(rows, with_draw(hidden, i, value))
-                expected += np.array(alone) - np.array(base)
-            if together != tuple(expected.tolist()):
-                raise NotAdditive("what is published of one key depends on the noise of another")
 
 
 def _joint(here: dict[int, Outputs], there: dict[int, Outputs]) -> tuple[Array, Array]:

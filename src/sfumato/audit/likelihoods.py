@@ -185,24 +185,21 @@ def check_additive(mechanism: Mechanism, rows: Rows, first_draws: Sequence[int])
     ]
     scripts += [(-FAR,) * CHECKED, (FAR,) * CHECKED]
     for script in scripts:
-        _check_additive_under(mechanism, rows, script)
-
-
-def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> None:
-    output, noise = run_script(mechanism, rows, script)
-    again, _ = run_script(mechanism, rows, script)
-    if output.everything != again.everything:
-        raise NotAdditive(
-            "the same draws led to two outputs: there is randomness that no recorded law describes"
-        )
-    draws = noise.values
-    if len(output.numbers) != len(draws):
-        raise NotAdditive(f"{len(draws)} draws led to {len(output.numbers)} numbers")
-    for i in range(min(len(output.numbers), CHECKED)):
-        moved, _ = run_script(mechanism, rows, with_draw(tuple(draws), i, draws[i] + 1))
-        # Later numbers may change: a first draw may decide how many there are.
-        if moved.numbers[: i + 1] != (*output.numbers[:i], output.numbers[i] + 1):
-            raise NotAdditive(f"number {i} does not move one for one with its draw")
+        output, noise = run_script(mechanism, rows, script)
+        again, _ = run_script(mechanism, rows, script)
+        if output.everything != again.everything:
+            raise NotAdditive(
+                "the same draws led to two outputs: "
+                "there is randomness that no recorded law describes"
+            )
+        draws = noise.values
+        if len(output.numbers) != len(draws):
+            raise NotAdditive(f"{len(draws)} draws led to {len(output.numbers)} numbers")
+        for i in range(min(len(output.numbers), CHECKED)):
+            moved, _ = run_script(mechanism, rows, with_draw(tuple(draws), i, draws[i] + 1))
+            # Later numbers may change: a first draw may decide how many there are.
+            if moved.numbers[: i + 1] != (*output.numbers[:i], output.numbers[i] + 1):
+                raise NotAdditive(f"number {i} does not move one for one with its draw")
 
 
 # --- running under scripts ------------------------------------------------------------------------

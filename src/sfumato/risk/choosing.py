@@ -154,22 +154,18 @@ def _choice_of_column(
     epsilons: Epsilons,
 ) -> Choice:
     if missing == "drop":
-        records = _present(records)
+        # The records that are numbers are left. What is no array of numbers is left as it is, to be
+        # refused with the universe.
+        try:
+            array = np.asarray(records)
+            numbers = (
+                array.astype(float) if array.dtype.kind in "iufO" and array.ndim == 1 else None
+            )
+        except (TypeError, ValueError):
+            numbers = None
+        records = records if numbers is None else numbers[~np.isnan(numbers)]
     if size is None:
         size = max(np.asarray(records).size - 1, 1)
     universe = {name: records} if name else records
     chosen = choice.choose(universe, size, query, risk, prior=prior, epsilons=epsilons)
     return chosen if isinstance(chosen, Choice) else chosen.parts[0]
-
-
-def _present(records: ArrayLike) -> ArrayLike:
-    """Return the records that are numbers.
-
-    What is no array of numbers is left as it is, to be refused with the universe.
-    """
-    try:
-        array = np.asarray(records)
-        numbers = array.astype(float) if array.dtype.kind in "iufO" and array.ndim == 1 else None
-    except (TypeError, ValueError):
-        numbers = None
-    return records if numbers is None else numbers[~np.isnan(numbers)]

@@ -253,7 +253,7 @@ def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
 # The relative width of the bracket whose lower end is returned.
 CLOSE = 1e-9
 # A risk that exceeds a limit by less than this meets it.
-TOUCHING = 1e-12
+LEEWAY = 1e-12
 MOST_SCANS = 200
 
 
@@ -268,7 +268,7 @@ def loose_epsilon(odds: float, slope: float, risk: float) -> float:
     ``odds`` is ln of the odds against the likeliest world, and ``slope`` is Dv / Df.
     """
     gain = odds + math.log(risk) - math.log1p(-risk)
-    if gain < -TOUCHING:
+    if gain < -LEEWAY:
         log_prior = -math.log1p(math.exp(odds)) if odds < 700 else -odds
         raise too_low(risk, math.exp(log_prior))
     return math.inf if slope == 0 else max(gain, 0.0) / slope
@@ -287,11 +287,11 @@ def too_low(risk: float, prior: float) -> Infeasible:
 def tight_epsilon(answers: Answers, scale: float, risk: float) -> float:
     """Return the largest epsilon whose tight bound is within the risk."""
     goal = math.log(risk)
-    if answers.at_zero.log_risk > goal + TOUCHING:
+    if answers.at_zero.log_risk > goal + LEEWAY:
         raise too_low(risk, math.exp(answers.at_zero.log_risk))
-    if len(answers.values) == 1 or scale == 0 or answers.at_infinity.log_risk <= goal + TOUCHING:
+    if len(answers.values) == 1 or scale == 0 or answers.at_infinity.log_risk <= goal + LEEWAY:
         return math.inf
-    if answers.at_zero.log_risk >= goal - TOUCHING:
+    if answers.at_zero.log_risk >= goal - LEEWAY:
         return 0.0
     return _settle(answers, scale, risk, _largest_rate(answers, goal) * scale)
 
@@ -304,13 +304,13 @@ def _largest_rate(answers: Answers, goal: float) -> float:
     log_odds = math.log(-math.expm1(top)) - top
     safe = max((log_odds + goal - math.log1p(-math.exp(goal))) / apart, 0.0)
     index = answers.worst(safe).at
-    if answers.limit(index) <= goal + TOUCHING:
+    if answers.limit(index) <= goal + LEEWAY:
         # This answer's risk never reaches the goal; that of the worst exact answer does.
         index = answers.at_infinity.at
     rate = _root(answers, index, goal, safe, safe)
     for _ in range(MOST_SCANS):
         worst = answers.worst(rate)
-        if worst.at == index or worst.log_risk <= goal + TOUCHING:
+        if worst.at == index or worst.log_risk <= goal + LEEWAY:
             return rate
         index = worst.at
         rate = _root(answers, index, goal, safe, rate)
@@ -382,7 +382,26 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         return Answers(np.array([float(column.size)]), np.array([column.log_worlds]))
     # So many pairs of neighbouring order statistics at most.
     if query.at is not None and _pairs(query, column.n, column.size) <= 4_000_000:
-        return _order_statistics(column.ordered, column.size, query)
+        # Worlds are counted by the index of their order statistic in the universe. Holds because:
+        # record i of n (from 0) has rank k of size exactly if k of the i records below it and
+        # size - k - 1 of those above are taken: C(i, k) C(n-1-i, size-k-1). Records i < j have
+        # ranks k and k + 1 exactly if none between is taken: C(i, k) C(n-1-j, size-k-2). Equal
+        # records stay distinct, and their counts add up.
+        n = len(column.ordered)
+        rank, weight = query.rank(column.size)
+        if weight == 0:
+            index = np.arange(rank, n - column.size + rank + 1)
+            log_above = _log_choose(n - 1 - index, column.size - rank - 1)
+            return _merge(column.ordered[index], _log_choose(index, rank) + log_above)
+        first, second = np.triu_indices(n - column.size + 1)
+        low = first + rank
+        high = second + rank + 1
+        logs = _log_choose(low, rank) + _log_choose(n - 1 - high, column.size - rank - 2)
+        # Interpolation rounds, so that equal answers may differ by a rounding error.
+        tolerance = ROUNDING * float(np.abs(column.ordered).max())
+        return _merge(
+            interpolate(column.ordered[low], column.ordered[high], weight), logs, tolerance
+        )
     if column.leaves_one_out and (column.n > FEW or query.name in OF_SUMS):
         without = leave_one_out(column.centred, query)
         return collapse(without, _tolerance_without_one(without, query))
@@ -503,29 +522,6 @@ def _pairs(query: Query, n: int, size: int) -> int:
     return 0 if query.rank(size)[1] == 0 else positions * (positions + 1) // 2
 
 
-def _order_statistics(x: Array, size: int, query: Query) -> Answers:
-    """Count the worlds by the index of their order statistic in the universe.
-
-    Holds because: record i of n (from 0) has rank k of size exactly if k of the i records below it
-    and size - k - 1 of those above are taken: C(i, k) C(n-1-i, size-k-1). Records i < j have ranks
-    k and k + 1 exactly if none between is taken: C(i, k) C(n-1-j, size-k-2). Equal records stay
-    distinct, and their counts add up.
-    """
-    n = len(x)
-    rank, weight = query.rank(size)
-    if weight == 0:
-        index = np.arange(rank, n - size + rank + 1)
-        log_above = _log_choose(n - 1 - index, size - rank - 1)
-        return _merge(x[index], _log_choose(index, rank) + log_above)
-    first, second = np.triu_indices(n - size + 1)
-    low = first + rank
-    high = second + rank + 1
-    logs = _log_choose(low, rank) + _log_choose(n - 1 - high, size - rank - 2)
-    # Interpolation rounds, so that equal answers may differ by a rounding error.
-    tolerance = ROUNDING * float(np.abs(x).max())
-    return _merge(interpolate(x[low], x[high], weight), logs, tolerance)
-
-
 def _log_choose(n: Array, k: int) -> Array:
     """Return ln C(n, k) for an array of n >= k >= 0."""
     above = n.astype(float)
@@ -558,32 +554,28 @@ def listed_answers(column: Column, query: Query) -> Array:
         rows = subsets_of(column.records, column.size)
         return answers(query, np.sort(rows, axis=1) if query.at is not None else rows)
     if column.leaves_one_out:
-        return _listed_leave_one_out(column, query)
+        # The answers without each record, with the shift that ``leave_one_out`` lacks.
+        listed = _without_each(column, query)
+        middle = column.ordered[column.n // 2]
+        left = column.n - 1
+        match query.name:
+            case "sum":
+                listed += column.centred.sum() + middle * left
+            case "mean":
+                listed += column.centred.sum() / left + middle
+            case "var":
+                listed += ((column.centred - column.centred.mean()) ** 2).sum() / left
+            case "std":
+                listed += math.sqrt(((column.centred - column.centred.mean()) ** 2).sum() / left)
+            case "median" | "percentile":
+                listed += middle
+        return listed
     raise Infeasible(
         f"beliefs about every {column.size:,} out of {column.n:,} records",
         f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds, "
         f"and at most {MOST_LISTED:,} are listed",
         f"Take size = {column.n - 1:,}, or ask for the bound, which needs no list",
     )
-
-
-def _listed_leave_one_out(column: Column, query: Query) -> Array:
-    """Return the answers without each record, with the shift that ``leave_one_out`` lacks."""
-    listed = _without_each(column, query)
-    middle = column.ordered[column.n // 2]
-    left = column.n - 1
-    match query.name:
-        case "sum":
-            listed += column.centred.sum() + middle * left
-        case "mean":
-            listed += column.centred.sum() / left + middle
-        case "var":
-            listed += ((column.centred - column.centred.mean()) ** 2).sum() / left
-        case "std":
-            listed += math.sqrt(((column.centred - column.centred.mean()) ** 2).sum() / left)
-        case "median" | "percentile":
-            listed += middle
-    return listed
 
 
 def _without_each(column: Column, query: Query) -> Array:

@@ -101,17 +101,6 @@ def discrete_advantage(law: Law, shift: int) -> float:
     return tail(law, t - shift) - tail(law, t)
 
 
-def discrete_true_positive_rate(law: Law, shift: int, fpr: float) -> float:
-    """Return the largest true-positive rate at a false-positive rate."""
-    t = _least(law, fpr)
-    low = tail(law, t)
-    high = tail(law, t - 1)
-    # A coin at t - 1 makes the curve a straight line between two thresholds.
-    share = (fpr - low) / (high - low) if high > low else 0.0
-    beyond = tail(law, t - shift)
-    return beyond + share * (tail(law, t - 1 - shift) - beyond)
-
-
 def discrete_loss(law: Law, shift: int, allowed: float) -> float:
     """Return the privacy loss that a shifted answer exceeds with at most this probability."""
     if isinstance(law, DiscreteLaplace):
@@ -352,7 +341,14 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
         case Gaussian(sigma=sigma):
             return float(ndtr(ndtri(rate) + shift_of(of, sensitivity) / sigma))
         case DiscreteLaplace() | DiscreteGaussian():
-            return discrete_true_positive_rate(of, int(shift_of(of, sensitivity)), rate)
+            shift = int(shift_of(of, sensitivity))
+            t = _least(of, rate)
+            low = tail(of, t)
+            high = tail(of, t - 1)
+            # A coin at t - 1 makes the curve a straight line between two thresholds.
+            share = (rate - low) / (high - low) if high > low else 0.0
+            beyond = tail(of, t - shift)
+            return beyond + share * (tail(of, t - 1 - shift) - beyond)
     raise _unknown(of)
 
 
@@ -401,10 +397,6 @@ def loss(of: Protection, allowed: float, sensitivity: Exactly = 1) -> float:
     """
     if isinstance(of, PureDP | ApproxDP | ZCDP):
         return belief.loss(of, allowed)
-    return _loss_of_noise(of, allowed, sensitivity)
-
-
-def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
     match of:
         case Laplace(scale=scale):
             ratio = shift_of(of, sensitivity) / scale

@@ -212,7 +212,19 @@ def bounded(column: Column, query: Query, k: int) -> float:
         case "var" | "std" if column.leaves_one_out:
             return world_range(column, query)
         case "var" | "std":
-            return _enumerated_exchanged(column, query, k)
+            # By enumeration of the sets: V runs over
+            # all sets of size + k records, and out of each two disjoint parts of k are left out.
+            both = column.size + k
+            rows = _sets(column, both, how_many(both, k), query)
+            without = {}
+            for left_out in itertools.combinations(range(both), k):
+                kept = np.delete(np.arange(both), left_out)
+                without[frozenset(left_out)] = answers(query, rows[:, kept])
+            worst = 0.0
+            for left, right in itertools.combinations(without, 2):
+                if not left & right:
+                    worst = max(worst, _largest_gap(without[left], without[right]))
+            return worst
         case "median" | "percentile":
             upper = _order_statistic(query, size, k)
             return _widest(u, size + k, plus=upper, minus=_order_statistic(query, size, 0))
@@ -407,22 +419,4 @@ def _from_moments(x: Array, query: Query, size: int) -> float:
         before = spread(sums, squares, size - 1, largest, query)
         after = spread(sums + joining, squares + joining**2, size, largest, query)
         worst = max(worst, _largest_gap(before, after))
-    return worst
-
-
-def _enumerated_exchanged(column: Column, query: Query, k: int) -> float:
-    """Return the largest change when k records are exchanged, by enumeration.
-
-    V runs over all sets of size + k records, and out of each two disjoint parts of k are left out.
-    """
-    both = column.size + k
-    rows = _sets(column, both, how_many(both, k), query)
-    without = {}
-    for left_out in itertools.combinations(range(both), k):
-        kept = np.delete(np.arange(both), left_out)
-        without[frozenset(left_out)] = answers(query, rows[:, kept])
-    worst = 0.0
-    for left, right in itertools.combinations(without, 2):
-        if not left & right:
-            worst = max(worst, _largest_gap(without[left], without[right]))
     return worst

@@ -289,7 +289,17 @@ def group_sums(cube: Cube, basis: Basis, n_group_axes: int, value: int = 0) -> A
     if basis.name == "hats":
         n_segments = cube.lattice.shape[n_group_axes + value]
         in_segments = _added_up(moments, groups * n_segments + segments, n_groups * n_segments)
-        sums = _hats(basis, in_segments.reshape(n_groups, n_segments, -1))
+        # The sums of hats, of multiple 1, follow from the moments in segments.
+        moments = in_segments.reshape(n_groups, n_segments, -1)
+        knots = basis.knots
+        gaps = np.diff(knots)
+        rows = moments[:, :, 0]
+        above_lower = moments[:, :, 1] - knots[:-1] * rows
+        # All gaps divide the largest one, so that slopes are whole numbers.
+        slopes = gaps.max() // gaps
+        sums = np.zeros((len(moments), basis.size), moments.dtype)
+        sums[:, :-1] += slopes * (gaps * rows - above_lower)
+        sums[:, 1:] += slopes * above_lower
     else:
         sums = _polynomials(basis, _added_up(moments, groups, n_groups))
     return np.asarray(np.minimum(basis.multiple * sums, LARGEST_SUM).astype(np.int64))
@@ -328,17 +338,3 @@ def _polynomials(basis: Basis, moments: Array) -> Array:
     rows, first, second = moments.T
     both = points * first - second  # x (R - x)
     return np.stack([points * (points * rows - first) - both, 2 * both, second], axis=1)
-
-
-def _hats(basis: Basis, moments: Array) -> Array:
-    """Return the sums of hats, of multiple 1, from the moments in segments."""
-    knots = basis.knots
-    gaps = np.diff(knots)
-    rows = moments[:, :, 0]
-    above_lower = moments[:, :, 1] - knots[:-1] * rows
-    # All gaps divide the largest one, so that slopes are whole numbers.
-    slopes = gaps.max() // gaps
-    sums = np.zeros((len(moments), basis.size), moments.dtype)
-    sums[:, :-1] += slopes * (gaps * rows - above_lower)
-    sums[:, 1:] += slopes * above_lower
-    return sums

@@ -95,7 +95,22 @@ class AggregatePreview(Preview, frozen=True):
         rows_per_group = (self.rows or 0) / groups
         if self.statistic == "sum":
             return _sum_half_width(encoding, rows_per_group, alpha)
-        return self._ratio_half_width(encoding, rows_per_group, alpha)
+        # Half of the widest interval of a mean or variance of so many rows, all at the two
+        # bounds. The groups that are tried differ only in the share of rows at the upper bound.
+        basis = encoding.basis
+        shares = np.linspace(0, 1, 9)[:, None]
+        at_lower, at_upper = basis.functions(np.array([0, basis.points]))
+        sums = rows_per_group * ((1 - shares) * at_lower + shares * at_upper)
+        if self.statistic == "variance":
+            low, high = variance_bounds(sums, basis, encoding.law, alpha)
+        elif self.chooses_clip:
+            no_clip = np.full(len(sums), basis.size - 1)
+            low, high = clipped_mean_bounds(sums, basis, encoding.law, no_clip, alpha)
+        else:
+            low, high = mean_bounds(sums, basis, encoding.law, alpha)
+        power = 1 if self.statistic == "mean" else 2
+        widest = float((high - low).max()) / 2
+        return widest * encoding.values.width**power + encoding.values.rounding
 
     def _require_numbers(self, encoding: Encoding, simultaneous: bool) -> None:
         """Refuse an accuracy that depends on a number of rows or groups that nobody has stated."""
@@ -128,26 +143,6 @@ class AggregatePreview(Preview, frozen=True):
 
     def _depends_on_rows(self, encoding: Encoding) -> bool:
         return self.statistic != "sum" or encoding.values.rounded
-
-    def _ratio_half_width(self, encoding: Encoding, rows: float, alpha: float) -> float:
-        """Half of the widest interval of a mean or variance of so many rows, all at the two bounds.
-
-        The groups that are tried differ only in the share of rows at the upper bound.
-        """
-        basis = encoding.basis
-        shares = np.linspace(0, 1, 9)[:, None]
-        at_lower, at_upper = basis.functions(np.array([0, basis.points]))
-        sums = rows * ((1 - shares) * at_lower + shares * at_upper)
-        if self.statistic == "variance":
-            low, high = variance_bounds(sums, basis, encoding.law, alpha)
-        elif self.chooses_clip:
-            no_clip = np.full(len(sums), basis.size - 1)
-            low, high = clipped_mean_bounds(sums, basis, encoding.law, no_clip, alpha)
-        else:
-            low, high = mean_bounds(sums, basis, encoding.law, alpha)
-        power = 1 if self.statistic == "mean" else 2
-        widest = float((high - low).max()) / 2
-        return widest * encoding.values.width**power + encoding.values.rounding
 
     def lines(self) -> list[str]:
         """The noise on each sum, and the accuracy of the statistic, for each value."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question, SelectsKeys
 from sfumato.basics import Array, require_numbers, settle
-from sfumato.domain import Cube, Domain, LabelAxis, Lattice, named_axes
+from sfumato.domain import Domain, LabelAxis, Lattice, named_axes
 from sfumato.errors import UsageError, printable, require_word, shown
 from sfumato.mechanisms import (
     RULES,
@@ -100,40 +100,6 @@ EXCLUSIVE = {
         "Give bins or a width",
     ),
 }
-
-
-def check_options(question: Histogram) -> None:
-    """Refuse options that do not exist, or exclude each other."""
-    if question.rows is not None and question.records is None:
-        raise UsageError(
-            f"rows = {question.rows}",
-            "a stated number of rows is used only with records",
-            "Give records, or leave rows out",
-        )
-    require_word(question.count, "count", get_args(CountedThings))
-    if question.workload not in (None, "ranges"):
-        raise UsageError(
-            f"workload = {shown(question.workload)}",
-            "noise is made for cells or for ranges",
-            'Write workload="ranges"',
-        )
-    if question.noise not in (None, "bounded"):
-        raise UsageError(
-            f"noise = {shown(question.noise)}",
-            "noise is bounded, or it is the one that the cost takes by itself",
-            'Write noise="bounded"',
-        )
-    require_word(question.selection, "selection", RULES)
-    given = {
-        "records": question.records is not None,
-        "bins": question.bins is not None or question.width is not None,
-        "persons": question.count == "persons",
-        "workload": question.workload is not None,
-        "noise": question.noise is not None,
-    }
-    for (option, other), refusal in EXCLUSIVE.items():
-        if given[option] and given[other]:
-            raise UsageError(*refusal)
 
 
 def unit_of_persons(title: str, unit: Unit) -> Unit:
@@ -316,7 +282,37 @@ class Histogram(
             records=plain_records(self.records, "records"),
             rows=plain_records(self.rows, "rows"),
         )
-        check_options(self)
+        # Refuse options that do not exist, or exclude each other.
+        if self.rows is not None and self.records is None:
+            raise UsageError(
+                f"rows = {self.rows}",
+                "a stated number of rows is used only with records",
+                "Give records, or leave rows out",
+            )
+        require_word(self.count, "count", get_args(CountedThings))
+        if self.workload not in (None, "ranges"):
+            raise UsageError(
+                f"workload = {shown(self.workload)}",
+                "noise is made for cells or for ranges",
+                'Write workload="ranges"',
+            )
+        if self.noise not in (None, "bounded"):
+            raise UsageError(
+                f"noise = {shown(self.noise)}",
+                "noise is bounded, or it is the one that the cost takes by itself",
+                'Write noise="bounded"',
+            )
+        require_word(self.selection, "selection", RULES)
+        given = {
+            "records": self.records is not None,
+            "bins": self.bins is not None or self.width is not None,
+            "persons": self.count == "persons",
+            "workload": self.workload is not None,
+            "noise": self.noise is not None,
+        }
+        for (option, other), refusal in EXCLUSIVE.items():
+            if given[option] and given[other]:
+                raise UsageError(*refusal)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell for ``records``, which counts on several lattices.
@@ -453,9 +449,35 @@ class Histogram(
             return self._answer_keys(counts, unit, cost, noise)
         cube = counts.on(counts.lattice)
         if self.records is not None:
-            return self._answer_records(cube, unit, cost, noise)
+            assert self.records is not None
+            bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
+            rows, lattice, noisy = bins.answer(cube, noise)
+            guarantee = self.promise(
+                bins.cost, unit, bins.mechanism, noise, proof=self.records_proof
+            )
+            return HistogramRelease(
+                question=self,
+                lattice=lattice,
+                counts=noisy,
+                law=bins.law,
+                guarantee=guarantee,
+                rows=rows,
+            )
         if strategy := self._strategy(cube.lattice, unit, cost):
-            return self._answer_ranges(cube, strategy, unit, cost, noise)
+            lattice = cube.lattice
+            axis = ranges.ranged_axis(self.title, lattice)
+            paid = answer_ranges(cube.counts.reshape(lattice.shape), axis, strategy, noise)
+            guarantee = self.promise(
+                without_delta(cost), unit, str(strategy), noise, proof=self.ranges_proof
+            )
+            return HistogramRelease(
+                question=self,
+                lattice=lattice,
+                counts=paid.counts(lattice.shape).ravel(),
+                law=strategy.laws[0],
+                paid=paid,
+                guarantee=guarantee,
+            )
         if self.noise is not None:
             law: CountLaw = bounded_law(cost, unit)
             proof = self.bounded_proof
@@ -476,24 +498,6 @@ class Histogram(
         if self.workload is None:
             return None
         return strategy_for(lattice.shape[ranges.ranged_axis(self.title, lattice)], unit, cost)
-
-    def _answer_ranges(
-        self, cube: Cube, strategy: Strategy, unit: Unit, cost: CentralMeasure, noise: Bits
-    ) -> HistogramRelease:
-        lattice = cube.lattice
-        axis = ranges.ranged_axis(self.title, lattice)
-        paid = answer_ranges(cube.counts.reshape(lattice.shape), axis, strategy, noise)
-        guarantee = self.promise(
-            without_delta(cost), unit, str(strategy), noise, proof=self.ranges_proof
-        )
-        return HistogramRelease(
-            question=self,
-            lattice=lattice,
-            counts=paid.counts(lattice.shape).ravel(),
-            law=strategy.laws[0],
-            paid=paid,
-            guarantee=guarantee,
-        )
 
     def _answer_keys(
         self, counted: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
@@ -533,22 +537,6 @@ class Histogram(
             return law_of_key_counts(cost, unit, self.selection), None
         selection_cost, rest = keys.selection_share(cost)
         return key_law(selection_cost, unit, self.selection), count_law(rest, unit)
-
-    def _answer_records(
-        self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
-    ) -> HistogramRelease:
-        assert self.records is not None
-        bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
-        rows, lattice, counts = bins.answer(cube, noise)
-        guarantee = self.promise(bins.cost, unit, bins.mechanism, noise, proof=self.records_proof)
-        return HistogramRelease(
-            question=self,
-            lattice=lattice,
-            counts=counts,
-            law=bins.law,
-            guarantee=guarantee,
-            rows=rows,
-        )
 
 
 Histogram.examples = (

@@ -189,7 +189,20 @@ class Persons(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_table()
+        # Refuse a table where rows are counted, and something else where there is no table.
+        require_word(self.of, "of", get_args(Of))
+        if self.of == "rows" and (self.axes, self.bins, self.width) != (None, None, None):
+            raise UsageError(
+                "axes or bins, where the rows of each person are counted",
+                "the number of a person's rows is the same in every table",
+                'Leave them out, or give of="cells", of="norm" or of="largest-cell"',
+            )
+        if self.of != "rows" and self.axes is None:
+            raise UsageError(
+                f"persons by of = {shown(self.of)}, without axes",
+                "it follows from the cells of one table",
+                'Name the axes of the table, such as axes=["hour", "stop"]',
+            )
         most_rows = self.most_rows
         if most_rows is not None:
             most_rows = whole(
@@ -207,22 +220,6 @@ class Persons(
             bins=plain_bins(self.bins),
             width=plain_width(self.width),
         )
-
-    def _check_table(self) -> None:
-        """Refuse a table where rows are counted, and something else where there is no table."""
-        require_word(self.of, "of", get_args(Of))
-        if self.of == "rows" and (self.axes, self.bins, self.width) != (None, None, None):
-            raise UsageError(
-                "axes or bins, where the rows of each person are counted",
-                "the number of a person's rows is the same in every table",
-                'Leave them out, or give of="cells", of="norm" or of="largest-cell"',
-            )
-        if self.of != "rows" and self.axes is None:
-            raise UsageError(
-                f"persons by of = {shown(self.of)}, without axes",
-                "it follows from the cells of one table",
-                'Name the axes of the table, such as axes=["hour", "stop"]',
-            )
 
     @property
     def title(self) -> str:

@@ -273,7 +273,21 @@ def _best(request: _Asked, cost: CentralMeasure) -> Design:
     if isinstance(cost, ZCDP):
         return _gaussian(request, cost)
     if isinstance(cost, ApproxDP) and cost.delta:
-        return _better_of(request, cost)
+        try:
+            gaussian = _gaussian(request, approx_to_zcdp(cost.epsilon, cost.delta))
+        except UsageError:  # they allow no Gaussian noise at all
+            if request.unit.by_cell:
+                raise
+            return _laplace(request, PureDP(cost.epsilon))
+        # The rho that they allow pays for the noise; what is promised stays what was asked for.
+        gaussian = replace(gaussian, cost=cost)
+        if request.unit.by_cell:  # only Gaussian noise follows a norm
+            return gaussian
+        laplace = _laplace(request, PureDP(cost.epsilon))
+        # Public sizes and weights decide which is better, so the choice costs nothing.
+        means = [_mean_variances(design, request.tables) for design in (gaussian, laplace)]
+        errors = list(map(request.aim.error, means))
+        return gaussian if errors[0] < errors[1] else laplace
     if request.unit.by_cell:
         raise UsageError(
             f"a family of tables under a limit on the L2 norm, at {cost}",
@@ -281,24 +295,6 @@ def _best(request: _Asked, cost: CentralMeasure) -> Design:
             "Ask for it under rho, or give the source rows_per_person in place of norm_per_person",
         )
     return _laplace(request, PureDP(cost.epsilon))
-
-
-def _better_of(request: _Asked, cost: ApproxDP) -> Design:
-    try:
-        gaussian = _gaussian(request, approx_to_zcdp(cost.epsilon, cost.delta))
-    except UsageError:  # they allow no Gaussian noise at all
-        if request.unit.by_cell:
-            raise
-        return _laplace(request, PureDP(cost.epsilon))
-    # The rho that they allow pays for the noise; what is promised stays what was asked for.
-    gaussian = replace(gaussian, cost=cost)
-    if request.unit.by_cell:  # only Gaussian noise follows a norm
-        return gaussian
-    laplace = _laplace(request, PureDP(cost.epsilon))
-    # Public sizes and weights decide which is better, so the choice costs nothing.
-    means = [_mean_variances(design, request.tables) for design in (gaussian, laplace)]
-    errors = list(map(request.aim.error, means))
-    return gaussian if errors[0] < errors[1] else laplace
 
 
 def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:

@@ -267,7 +267,21 @@ class _Problem:
         counted = [[bool(level) for level in margin] for margin in self.residuals]
         while True:
             sigmas = self._scaled(counted, share)
-            too_large = self._too_large(counted, sigmas, share)
+            # The residuals and axes whose slack is too large for the share.
+            pairs = max(1, sum(map(sum, counted)))
+            # Where ln(1 + eta) is a sum of small terms, the slack is at most 2.2 times that sum.
+            most_each = min(most_slack(self.rho, share) / 2.2, 0.01) / pairs
+            too_large = []
+            for residual, (margin, sigma_squared) in enumerate(
+                zip(self.residuals, sigmas, strict=True)
+            ):
+                terms = log_etas(self.axes, margin, float(sigma_squared))
+                used = zip(terms, counted[residual], strict=True)
+                too_large += [
+                    (residual, at)
+                    for at, (term, is_used) in enumerate(used)
+                    if is_used and term > most_each
+                ]
             if not too_large:
                 noise = zip(self.residuals, sigmas, map(tuple, counted), strict=True)
                 return tuple(ResidualNoise(*parameters) for parameters in noise)
@@ -319,26 +333,6 @@ class _Problem:
             reach = self.rows / self.norm  # of a person's rows, beside those in one cell
             of_two = min(4.0, 2 + 2 * share * reach**2)
         return (1 + ROUNDING) * of_two
-
-    def _too_large(
-        self, counted: list[list[bool]], sigmas: Sequence[Fraction], share: float
-    ) -> list[tuple[int, int]]:
-        """Return the residuals and axes whose slack is too large for the share."""
-        pairs = max(1, sum(map(sum, counted)))
-        # Where ln(1 + eta) is a sum of small terms, the slack is at most 2.2 times that sum.
-        most_each = min(most_slack(self.rho, share) / 2.2, 0.01) / pairs
-        too_large = []
-        for residual, (margin, sigma_squared) in enumerate(
-            zip(self.residuals, sigmas, strict=True)
-        ):
-            terms = log_etas(self.axes, margin, float(sigma_squared))
-            used = zip(terms, counted[residual], strict=True)
-            too_large += [
-                (residual, at)
-                for at, (term, is_used) in enumerate(used)
-                if is_used and term > most_each
-            ]
-        return too_large
 
 
 def log_etas(axes: Sequence[Levels], margin: Margin, sigma_squared: float) -> list[float]:
