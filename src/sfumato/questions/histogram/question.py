@@ -449,7 +449,6 @@ class Histogram(
             return self._answer_keys(counts, unit, cost, noise)
         cube = counts.on(counts.lattice)
         if self.records is not None:
-            assert self.records is not None
             bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
             rows, lattice, noisy = bins.answer(cube, noise)
             guarantee = self.promise(

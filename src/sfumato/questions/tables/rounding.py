@@ -86,7 +86,6 @@ import numpy as np
 
 from sfumato.basics import Array
 from sfumato.errors import Infeasible
-from sfumato.questions.tables import nearest
 from sfumato.questions.tables.levels import (
     Margin,
     Nesting,
@@ -552,7 +551,7 @@ def _rounded_step(
             return np.asarray(total.reshape(shape))
         case (margin,):
             places = nesting.places(step.table, margin)
-            exact = nearest.on_simplices(values, places, given[0].astype(np.float64))
+            exact = on_simplices(values, places, given[0].astype(np.float64))
             return largest_remainders(exact, places, given[0]).reshape(shape)
         case (one, other):
             return _with_both(step.table, (one, other), values, given, nesting).reshape(shape)
@@ -591,7 +590,7 @@ def _with_both(
 
     rows, columns = (place[by_row] for place in places)
     row_sums, column_sums = (numbers.astype(np.float64) for numbers in sums)
-    exact = nearest.with_margins(values[by_row], rows, row_sums, columns, column_sums)
+    exact = with_margins(values[by_row], rows, row_sums, columns, column_sums)
     whole = with_both_margins(exact, rows, sums[0], columns, sums[1], cell_with)
     return np.asarray(whole[cell_at])
 
