@@ -349,9 +349,7 @@ def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
     if sampled > claimed(subject.claim):
         # The smaller of two lower bounds is one, too, so that a false alarm has to happen twice.
         sampled = min(sampled, sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain))
-    fault = None
-    if not isinstance(exact, float):
-        fault = of_samples(subject, pair, runs, gain)
+    fault = None if isinstance(exact, float) else of_samples(subject, pair, runs, gain)
     return Finding(
         subject.name,
         subject.unit,

@@ -444,8 +444,9 @@ def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
 
 
 def _bags(universe: Rows, most: int) -> list[Rows]:
-    sizes = range(most + 1)
-    return [rows for size in sizes for rows in combinations_with_replacement(universe, size)]
+    return [
+        rows for size in range(most + 1) for rows in combinations_with_replacement(universe, size)
+    ]
 
 
 # --- counters -------------------------------------------------------------------------------------

@@ -172,7 +172,6 @@ def _bounds(here: Array, there: Array, thresholds: Array, alpha: float) -> tuple
 
 
 def _hits(scores: Array, thresholds: Array) -> Array:
-    """Return how many scores are at least the threshold, for each threshold."""
     return len(scores) - np.searchsorted(np.sort(scores), thresholds)
 
 

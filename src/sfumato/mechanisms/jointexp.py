@@ -595,7 +595,6 @@ def _nothing(size: int) -> Terms:
 
 
 def _spread(terms: Terms, where: Array, size: int) -> Terms:
-    """Lay sums into an array of empty ones."""
     laid = _nothing(size)
     laid.exponents[where] = terms.exponents
     laid.weights[where] = terms.weights

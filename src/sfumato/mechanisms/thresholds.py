@@ -129,8 +129,10 @@ class TruncatedGeometric(
         return np.asarray(curve[largest_step])
 
     def __str__(self) -> str:
-        per_row = f"epsilon {decimal(self.epsilon)} and delta {decimal(self.delta, 3)} a row"
-        return f"truncated geometric noise of {per_row}"
+        return (
+            f"truncated geometric noise of epsilon {decimal(self.epsilon)} "
+            f"and delta {decimal(self.delta, 3)} a row"
+        )
 
 
 class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_unknown_fields=True):

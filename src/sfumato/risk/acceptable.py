@@ -289,8 +289,10 @@ class Risk(ExplainedStruct, frozen=True, kw_only=True, tag="risk"):
         if self.advantage is not None:
             return f"a membership advantage of at most {self.advantage:g}"
         if self.fpr is not None:
-            most = f"a true-positive rate of at most {self.tpr:g}"
-            return f"{most} at a false-positive rate of {self.fpr:g}"
+            return (
+                f"a true-positive rate of at most {self.tpr:g} "
+                f"at a false-positive rate of {self.fpr:g}"
+            )
         but = (
             f", except with probability {plain_probability(self.exceeded)}" if self.exceeded else ""
         )

@@ -206,14 +206,15 @@ class Choice(ExplainedStruct, frozen=True, kw_only=True, tag="choice"):
         within = f"the adversary's belief in each world within {self.risk:.6g}"
         start = f"Decision for one {self.subject}"
         if self.epsilon > LARGE:
-            limit = f"would allow epsilon = {self.quoted}"
-            if self.epsilon == math.inf:
-                limit = "allows any epsilon"
-            above = f"above {LARGE} epsilon protects hardly anyone: ask sf.window"
-            return f"{start}: no epsilon from this method. It {limit}, and {above}."
-        loose = " by the loose bound"
-        if self.exact:
-            loose = f" (by the loose bound {self.quoted_loose})"
+            would_allow = f"would allow epsilon = {self.quoted}"
+            limit = "allows any epsilon" if self.epsilon == math.inf else would_allow
+            return (
+                f"{start}: no epsilon from this method. It {limit}, and above {LARGE} epsilon "
+                "protects hardly anyone: ask sf.window."
+            )
+        loose = (
+            f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
+        )
         return f"{start}: epsilon = {self.quoted} is the largest that keeps {within}{loose}."
 
     @property
@@ -466,7 +467,6 @@ _DEPENDS = (
 
 
 def _smallness(choice: Choice) -> str:
-    """Return what the number means outside the small universes that the bound protects."""
     start = (
         f"The bound protects small universes only: from {_worlds(choice)} worlds it lets a belief "
         f"grow from {_prior(choice)}"

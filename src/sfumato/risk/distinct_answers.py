@@ -129,28 +129,23 @@ class Answers:
         ring = _PLAIN if np.ptp(self.log_weight) < SPAN else _Ring(np.add, np.logaddexp, -np.inf)
         sums = self._sums(rate, ring)
         if ring is _PLAIN:
-            return self._best_plain(sums)
+            # Return the worst case from sums that are not logarithms. With equal tops the least
+            # sum is the worst, so that only one logarithm is taken.
+            base = float(self.log_weight.max())
+            if self.log_top is not None:
+                return self._best(np.log(_flat(sums, len(self.values))) + base)
+            rows, columns = sums.shape
+            # The last column ends in padding, which must not be the least.
+            in_last = len(self.values) - (columns - 1) * rows
+            sums[in_last:, -1] = np.inf
+            row, column = divmod(int(np.argmin(sums)), columns)
+            return Worst(column * rows + row, -float(np.log(sums[row, column])) - base)
         return self._best(_flat(sums, len(self.values)))
 
     def _best(self, log_sums: Array) -> Worst:
         gain = self.top - log_sums
         best = int(np.argmax(gain))
         return Worst(best, float(gain[best]))
-
-    def _best_plain(self, sums: Array) -> Worst:
-        """Return the worst case from sums that are not logarithms.
-
-        With equal tops the least sum is the worst, so that only one logarithm is taken.
-        """
-        base = float(self.log_weight.max())
-        if self.log_top is not None:
-            return self._best(np.log(_flat(sums, len(self.values))) + base)
-        rows, columns = sums.shape
-        # The last column ends in padding, which must not be the least.
-        in_last = len(self.values) - (columns - 1) * rows
-        sums[in_last:, -1] = np.inf
-        row, column = divmod(int(np.argmin(sums)), columns)
-        return Worst(column * rows + row, -float(np.log(sums[row, column])) - base)
 
     def _sums(self, rate: float, ring: _Ring) -> Array:
         decays = self._gaps * -rate

@@ -159,7 +159,6 @@ def subsets_of(x: Array, size: int) -> Array:
 
 
 def _moments(x: Array, size: int) -> tuple[Array, Array]:
-    """Return the sums and the sums of squares of all subsets of a size, by enumeration."""
     rows = subsets_of(x, size)
     return rows.sum(axis=1), (rows**2).sum(axis=1)
 

@@ -165,8 +165,7 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
     try:
         raw = np.asarray(records)
         # Logicals count as 0 and 1: their mean is the share of true ones.
-        wrong = raw.dtype.kind not in "iufbO"
-        array = None if wrong else raw.astype(float)
+        array = raw.astype(float) if raw.dtype.kind in "iufbO" else None
     except (TypeError, ValueError, OverflowError):
         array = None
     if array is None:

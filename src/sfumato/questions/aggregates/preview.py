@@ -213,8 +213,9 @@ class AggregatePreview(Preview, frozen=True):
         """Return the clauses on what an accuracy takes to be the case."""
         clauses = ""
         if self.rows is not None:
-            rows = f"{self.rows:,} {self._counted_things}"
-            clauses = f", if {rows} are divided evenly among the groups,"
+            clauses = (
+                f", if {self.rows:,} {self._counted_things} are divided evenly among the groups,"
+            )
         if self.chooses_clip:
             clauses += " if no clip below the bounds is chosen,"
         return clauses or ("," if encoding.values.cut else "")

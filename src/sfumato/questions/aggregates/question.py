@@ -415,7 +415,6 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return self._encoding_of_persons(rows_axis(name, interval), count_noise)
 
     def _encoding_on(self, axis: GridAxis, count_noise: Law) -> Encoding:
-        """Return how a value was summed that is located on an axis."""
         if self.per == "row":
             return encoding_on(axis, self._basis_name, count_noise)
         return self._encoding_of_persons(axis, count_noise)
@@ -516,7 +515,6 @@ def _value_names(value: object) -> tuple[str, ...]:
 
 
 def _part_of(cost: CentralMeasure, parts: int) -> CentralMeasure:
-    """Return the cost of each of several equal parts."""
     match cost:
         case PureDP(epsilon=epsilon):
             return PureDP(epsilon / parts)

@@ -171,7 +171,6 @@ def _gaussian_density(at: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _level_ends() -> Array:
-    """The counts at which levels meet: float64 ndarray of shape (LEVELS + 1,)."""
     ends = RATIO ** (np.arange(LEVELS + 1) - 0.5)
     ends.flags.writeable = False  # it is shared
     return np.asarray(ends)
@@ -179,7 +178,6 @@ def _level_ends() -> Array:
 
 @lru_cache(maxsize=4)
 def _transitions(prior: Prior) -> Array:
-    """The probabilities of the next state, for each state: float64 ndarray (states, states)."""
     levels = np.arange(LEVELS)
     moves = math.log(RATIO) * (levels - levels[:, None]) - prior.drift
     near = np.exp(-np.abs(moves) / prior.scale)

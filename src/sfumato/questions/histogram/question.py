@@ -504,9 +504,11 @@ class Histogram(
         # The laws follow from the unit and the cost alone, before any key is looked at.
         selects, cells = self._key_laws(counted.lattice, unit, cost)
         lattice, counts = keys.select_and_count(counted, selects, cells, noise)
-        mechanism = f"{selects}, which also selects the keys that are shown"
-        if cells is not None:
-            mechanism = f"{cells} on each cell; keys are selected by {selects}"
+        mechanism = (
+            f"{selects}, which also selects the keys that are shown"
+            if cells is None
+            else f"{cells} on each cell; keys are selected by {selects}"
+        )
         proof = (
             self.keys_of_persons_proof
             if isinstance(selects, ThresholdGaussian)

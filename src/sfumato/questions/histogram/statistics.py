@@ -258,9 +258,8 @@ def herfindahl(
     total = float(values.sum())
     total_half_width = float(noise.sum_half_widths((), alpha / 2))
     low = max(0.0, norm - noise_norm) / max(total + total_half_width, 1.0)
-    high = 1.0
-    if total > total_half_width:
-        high = (norm + noise_norm) / (total - total_half_width)
+    has_rows = total > total_half_width
+    high = (norm + noise_norm) / (total - total_half_width) if has_rows else 1.0
     # Each noisy square is too large by the variance of its noise, on average.
     value = (sum_of_squares - second) / total**2 if total > 0 else 1.0
     even = 1 / counts.size

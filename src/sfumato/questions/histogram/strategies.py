@@ -248,8 +248,10 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
     def __str__(self) -> str:
         sigma = self.law.sigma / 2.0**self.precision
         sums = f"each of {self.cells:,} weighted sums of bins (a Toeplitz matrix)"
-        noise = f"discrete Gaussian noise of sigma {sigma:.6g}"
-        return f"{noise}, in steps of 2^-{self.precision}, on {sums}"
+        return (
+            f"discrete Gaussian noise of sigma {sigma:.6g}, in steps of 2^-{self.precision}, "
+            f"on {sums}"
+        )
 
 
 Strategy: TypeAlias = RangeTree | RangeMatrix

@@ -277,7 +277,6 @@ class RangeNoise(msgspec.Struct, frozen=True):
         return second, math.sqrt(cells) * half_of_one
 
     def _total(self) -> Array:
-        """Return the coefficients of the total of a group: float64 ndarray (1, answers)."""
         return self._influence(np.ones((1, self._strategy.cells)))
 
     def _influence(self, weights: Array) -> Array:

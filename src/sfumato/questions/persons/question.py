@@ -92,7 +92,6 @@ class PersonsPreview(Preview, frozen=True):
         return [*sentences, self._what_follows()]
 
     def _what_follows(self) -> str:
-        """Return what the answer says of limits."""
         if self.of == "cells":
             return "says which share of the pairs of a person and a cell any limit on cells keeps"
         if self.of != "rows":

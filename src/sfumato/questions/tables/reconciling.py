@@ -321,7 +321,6 @@ def _require_same_rows(parts: Sequence[FamilyPart], chains: Chains) -> None:
 
 
 def _tables(parts: Sequence[FamilyPart]) -> tuple[tuple[str, ...], ...]:
-    """Return the tables that were asked for, each once."""
     tables: dict[frozenset[str], tuple[str, ...]] = {}
     for part in parts:
         for table in part.tables:

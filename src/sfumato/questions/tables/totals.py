@@ -94,10 +94,9 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         lacking = np.argwhere(table < 0)
         if len(lacking):
             names = [axis.cell_names()[at] for axis, at in zip(axes, lacking[0], strict=True)]
-            cell = " x ".join(map(printable, names))
             raise UsageError(
                 self.title,
-                f"the cell {cell} has no count",
+                f"the cell {' x '.join(map(printable, names))} has no count",
                 "Give each cell a count, which may be 0",
             )
         if len(self.labels) > cells:
@@ -163,7 +162,6 @@ def _plain(axes: object, counts: object) -> PublicTotal:
 
 
 def _plain_count(count: object, title: str) -> int:
-    """Read a whole number of Python or numpy."""
     if hasattr(count, "__index__") and not isinstance(count, bool):
         # True is an integer to Python, and no number of rows.
         return int(count.__index__())
