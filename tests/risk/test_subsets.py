@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from risk import worlds as defined
 from sfumato.risk import distinct_answers as world_answers
-from sfumato.risk import subsets
+from sfumato.risk import sensitivity as subsets
 from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, parse
 

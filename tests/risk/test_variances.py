@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from risk import worlds
 from risk.test_bounds import NUMBERS
 from sfumato import risk
-from sfumato.risk import subsets as variances
+from sfumato.risk import sensitivity as variances
 from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, parse
 

@@ -11,7 +11,7 @@ from risk import worlds as defined
 from sfumato import risk
 from sfumato.errors import Infeasible
 from sfumato.risk import distinct_answers as world_answers
-from sfumato.risk import subsets
+from sfumato.risk import sensitivity as subsets
 from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, log_choose, parse
 

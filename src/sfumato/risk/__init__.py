@@ -4,8 +4,7 @@ For an adversary who knows the universe, by Lee and Clifton 2011:
 
 * ``choice``: the epsilon for a risk; ``choosing``: of an array, a frame or a file
 * ``bounds``: beliefs and their bounds; ``universe``: what the adversary knows, and queries of it
-* ``distinct_answers``: answers of all worlds; ``subsets`` and ``sensitivity``: how far they can
-  move
+* ``distinct_answers``: answers of all worlds; ``sensitivity``: how far they can move
 
 For any guarantee:
 

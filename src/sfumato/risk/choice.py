@@ -22,8 +22,7 @@ from sfumato.risk.distinct_answers import (
     tight_epsilon,
 )
 from sfumato.risk.membership import Laplace, advantage
-from sfumato.risk.sensitivity import unbounded
-from sfumato.risk.subsets import least_sensitivity
+from sfumato.risk.sensitivity import least_sensitivity, unbounded
 from sfumato.risk.universe import (
     Column,
     Pick,

@@ -41,8 +41,7 @@ from scipy.special import gammaln
 
 from sfumato.basics import Array, Exactly, as_floats, probability, root
 from sfumato.errors import Infeasible, InternalError, UsageError
-from sfumato.risk.sensitivity import FEW
-from sfumato.risk.subsets import lattice_sums, split_in_half, subsets_of
+from sfumato.risk.sensitivity import FEW, lattice_sums, split_in_half, subsets_of
 from sfumato.risk.universe import ROUNDING, Column, Query, answers, interpolate
 
 # --- answers --------------------------------------------------------------------------------------
