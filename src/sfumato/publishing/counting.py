@@ -214,7 +214,6 @@ class Counting:
     def _recounted(
         self, needs: Needs, choice: ChosenBy, progress: Progress | None, lattice: Lattice
     ) -> Cube:
-
         finer = msgspec.structs.replace(needs, lattice=lattice)
         return self._cubes_of([finer], choice, progress)[0]
 

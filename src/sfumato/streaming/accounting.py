@@ -62,7 +62,6 @@ Table: TypeAlias = dict[int, Array]
 # The relative rise that covers the rounding of a sum of T non-negative doubles: it is above T 2^-53
 # for every T up to 10^7.
 FLOAT_SLACK = 2.0**-28
-# About how many operations the dynamic program over patterns may take.
 
 
 @explained

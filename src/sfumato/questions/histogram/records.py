@@ -125,8 +125,8 @@ class RecordBins(msgspec.Struct, frozen=True):
         """
         weights = WEIGHTS if self.stated is None else [Fraction(0), *WEIGHTS[1:]]
         rows, cuts, counts = split(units_of(self.cost), weights)
-        # Every level needs a unit, and so does a number of rows that was not stated.
-        # Every level of cuts needs a unit; the largest number of bins has twelve levels.
+        # Every level of cuts needs a unit, and so does a number of rows that was not stated. The
+        # largest number of bins has twelve levels.
         if cuts < 12 or (self.stated is None and not rows):
             raise UsageError(
                 f"bins by records at {self.cost}",
