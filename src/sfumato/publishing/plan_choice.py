@@ -288,8 +288,11 @@ def _score(terms: Terms, choice: Choice, cost: CentralMeasure) -> float:
 
 def _too_little(terms: Terms, cost: CentralMeasure) -> UsageError:
     if all(terms.is_open):
-        obstacle = "some part of it is less than the smallest unit that is counted"
-        return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
+        return UsageError(
+            f"a plan at {cost}",
+            "some part of it is less than the smallest unit that is counted",
+            "Choose a larger cost",
+        )
     level = min(terms.needs.values())
     enough = f'{terms.kind.letter}="{decimal(level)}"'
     obstacle = f"the accuracy that is asked for needs {terms.at(level)}"

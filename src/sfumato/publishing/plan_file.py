@@ -197,8 +197,11 @@ def _field_fault(fault: str, kind: type[msgspec.Struct], where: str) -> UsageErr
             "Correct the name, or remove the field",
         )
     if lacking := _LACKING.fullmatch(fault):
-        remedy = f"Write {lacking[1]} = {_example(types[lacking[1]])}"
-        return UsageError(where, f"it lacks {lacking[1]}", remedy)
+        return UsageError(
+            where,
+            f"it lacks {lacking[1]}",
+            f"Write {lacking[1]} = {_example(types[lacking[1]])}",
+        )
     place = _PLACE.search(fault)
     if place is None:
         return UsageError(where, fault, "Correct it there")
