@@ -15,7 +15,7 @@ from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
 import sfumato as sf
-from sfumato.charts import heat, histograms, style
+from sfumato.charts import histograms, style
 from sfumato.charts import scales as reduce
 from sfumato.domain.domain import Categories, Domain
 
@@ -189,7 +189,7 @@ def test_many_labels_with_series_are_shades_with_marks(histogram):
 
 def test_wide_tables_are_merged(histogram):
     ax = histogram(["delay", "lon"], [450, 30]).plot()
-    assert max(ax.images[0].get_array().shape) <= heat.MOST_SLOTS
+    assert max(ax.images[0].get_array().shape) <= histograms.MOST_SLOTS
 
 
 def test_dates_are_labelled_as_dates(histogram):

@@ -48,7 +48,6 @@ CHARTS = {
     "quantiles",
     "maps",
     "persons",
-    "heat",
     "cumulative",
     "risk",
     "windows",

@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+import matplotlib as mpl
 import msgspec
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.lines import Line2D
 
-from sfumato.basics import Array, plain
-from sfumato.charts import heat, scales, style
+from sfumato.basics import Array, number, plain
+from sfumato.charts import scales, style
 from sfumato.charts.scales import (
     Table,
     counts_of,
@@ -27,7 +29,7 @@ from sfumato.charts.scales import (
     sum_out,
 )
 from sfumato.charts.style import is_narrow
-from sfumato.charts.vector import FILL, MARKERS, MUTED, PAPER, SERIES
+from sfumato.charts.vector import FILL, MARKERS, MUTED, PAPER, SEQUENTIAL, SERIES
 from sfumato.domain import BinsAndMissing, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms import CountLaw, KeyLaw
 from sfumato.privacy import Guarantee
@@ -40,6 +42,9 @@ MOST_STEPS = 400  # beyond, neighbours are added up
 MOST_LABELS = 40  # beyond, the largest only
 MOST_ORDERED = 12  # beyond, labels are drawn by size; a few may have an order of their own
 MOST_DOTS = 30  # beyond, labels with series are a table of shades
+MOST_SLOTS = 200  # of an axis of shades; beyond, neighbours are added up
+MOST_NUMBERS = 900  # cells of a table of shades that holds its numbers
+DIGIT = 6.5  # pixels that a digit of a cell's number takes
 MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn without that cell
 
 
@@ -93,7 +98,7 @@ def draw_counts(
     what = counts_of(guarantee.unit)
     short = _short_axis(axes) if len(axes) == 2 else None
     if len(axes) == 2 and short is None:
-        return heat.draw(table, axes, law, ax, note, guarantee, what)
+        return draw_shades(table, axes, law, ax, note, guarantee, what)
     note = f"{note} {limit_note(guarantee)}".strip()
     is_cut = bool(guarantee.unit.limits_kept)
     if short is None:
@@ -396,6 +401,124 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
         note = f"{note} Colours: {plain(series.name)}.".strip()
     keys += [style.cut_key(">")] if picture.is_cut else []
     style.legend(ax, keys, note, columns=4 if series is not None else 2)
+
+
+# --- tables of shades -----------------------------------------------------------------------------
+
+
+def draw_shades(
+    table: Table,
+    axes: tuple[LatticeAxis, ...],
+    law: CountLaw | None,
+    ax: Axes | None,
+    note: str,
+    guarantee: Guarantee,
+    what: str,
+) -> Axes:
+    """Draw counts over two axes, the second one to the right.
+
+    The first one runs down, or up where it has a scale.
+    """
+    starts = tuple(style.thin(axis.size, MOST_SLOTS) for axis in axes)
+    table = merge(table, starts, law)
+    rows, columns = table.values.shape
+    note = _shades_note(table, axes, starts, note, guarantee)
+    # On a phone the note has more lines, and the colour bar lies below.
+    above = (140 if is_narrow(ax) else 0) + style.room_for(note, ax)
+    ax = style.axes_on(ax, above + int(np.clip(150 + rows * 24, 260, 720)))
+    norm = _shades_norm(table)
+    style.unseen(ax)
+    # A shade for a count that may well be 0 would show noise as if it were data.
+    image = ax.imshow(
+        np.where(table.low > 0, table.values, np.nan),
+        cmap=SEQUENTIAL,
+        norm=norm,
+        aspect="auto",
+        interpolation="none",
+        origin="lower" if axes[0].has_edges else "upper",
+    )
+    _shades_ticks(ax, axes, starts)
+    if _numbers_fit(table, _plot_width(ax, axes[0]) / columns):
+        _numbers(ax, table, norm)
+    keys = scales.shade_keys(ax, image, what, style.hatched_key(), guarantee)
+    style.legend(ax, keys, note)
+    return ax
+
+
+def _shades_note(
+    table: Table,
+    axes: tuple[LatticeAxis, ...],
+    starts: tuple[Array, ...],
+    note: str,
+    guarantee: Guarantee,
+) -> str:
+    """Return what is said above the shades: what they do not show, and what was added up."""
+    is_merged = table.values.size < axes[0].size * axes[1].size
+    counted = "persons" if guarantee.unit.counts_persons else "rows"
+    are_named = (scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True))
+    single = number(np.ceil(table.half.max()))
+    every = number(np.ceil(table.half_all.max()))
+    # What the shades do not show: how far off each number may be.
+    reach = (
+        f"each count is within ±{single} of the truth with 95% confidence; "
+        f"all {table.values.size:,} at once within ±{every}."
+    )
+    said = (
+        note,
+        "Neighbouring cells are drawn as their mean." if is_merged else "",
+        f"Of the {counted} counted, {reach}",
+        limit_note(guarantee),
+        "" if all(are_named) else scales.BEYOND,
+    )
+    return " ".join(filter(None, said))
+
+
+def _numbers_fit(table: Table, slot: float) -> bool:
+    """Return whether each count can be written into its cell, so many pixels wide."""
+    if table.values.size > MOST_NUMBERS:
+        return False
+    return slot >= 4 + DIGIT * max(len(number(count)) for count in table.values.flat)
+
+
+def _shades_norm(table: Table) -> Normalize:
+    """Return a scale from 0, or a logarithmic one where the counts that are shaded span decades."""
+    # Counts that are shaded are above 0, so they have a logarithm; noisy counts may be negative.
+    shaded = table.values[table.low > 0]
+    low, high = scales.reach_of(shaded, table.values)
+    return LogNorm(low, high) if scales.spans_decades(low, high) else Normalize(0, max(1.0, high))
+
+
+def _plot_width(ax: Axes, rows: LatticeAxis) -> float:
+    """About how many pixels are left for the cells."""
+    return style.width_of(ax) - scales.widest_tick(rows) - (60 if is_narrow(ax) else 140)
+
+
+def _shades_ticks(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) -> None:
+    down, right = axes
+    room = _plot_width(ax, down)
+    longest = scales.widest_tick(right) + 8
+    slots = len(starts[1])
+    turned = scales.names_bins(right, slots) and longest > room / slots
+    most = int(room // (15 if turned else longest))
+    scales.slots(ax.xaxis, right, most, starts[1], 45 if turned else 0)
+    scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
+    name = scales.name_of(right)
+    if len(name) * scales.LETTER > room:
+        name = name.replace(" (bins", "\n(bins")
+    ax.set_xlabel(name, parse_math=False)
+    ax.set_ylabel(scales.name_of(down), parse_math=False)
+    ax.grid(visible=False)
+    ax.margins(0)
+    ax.tick_params(length=2.5)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
+    colours = np.asarray(mpl.colormaps[SEQUENTIAL](norm(table.values)))
+    for (row, column), value in np.ndenumerate(table.values):
+        ink = style.text_on(colours[row, column, :3]) if table.low[row, column] > 0 else MUTED
+        ax.text(column, row, number(value), color=ink, ha="center", va="center", fontsize=7.3)
 
 
 # --- tables that add up ---------------------------------------------------------------------------
