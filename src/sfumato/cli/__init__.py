@@ -6,8 +6,8 @@
   and --help-all; ``output``: how commands print
 * ``question_command`` and ``publishing``: commands that ask one question about one file;
   ``histogram``: counts; ``partition``: maps; ``questions``: clusters, persons, quantiles and tables
-* ``init``, ``plans``, ``stream``, ``local``, ``account``, ``ledger``, ``choose``, ``check``,
-  ``doctor``, ``audit`` and ``reports``: the other commands
+* ``init``, ``plans``, ``stream``, ``local``, ``ledger``, ``choose``, ``audit`` and ``reports``:
+  the other commands
 """
 
 from sfumato.cli.commands import COMMANDS, cli, own_questions
