@@ -35,8 +35,7 @@ from sfumato.privacy import (
     without_delta,
 )
 from sfumato.questions.partition.estimates import Edges, Splits
-from sfumato.questions.partition.partitioner import OverAxes
-from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import OverAxes, Partition
 from sfumato.random.bits import Bits
 
 __all__ = [

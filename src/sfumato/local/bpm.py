@@ -146,7 +146,6 @@ def _certainly_beyond(point: Floats, words: list[int], radius: Fraction, bits: B
 
 Method = Literal["mixture", "two-stage"]
 
-LARGEST_LOSS = 10**12
 # More reports than there are people: where a centroid within 0.1 would take more, a report is
 # refused.
 MOST_REPORTS = 10**10
@@ -235,10 +234,11 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
                     "it lies between 1e-9 and 1e9",
                     f"Choose {name} in that range",
                 )
-        if self.epsilon * self.L > LARGEST_LOSS:
-            what = f"epsilon = {decimal(self.epsilon)} with L = {decimal(self.L)}"
+        if self.epsilon * self.L > 10**12:
             raise UsageError(
-                what, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L"
+                f"epsilon = {decimal(self.epsilon)} with L = {decimal(self.L)}",
+                "a privacy loss above 1e12 promises nothing",
+                "Choose a smaller epsilon or L",
             )
 
     # --- the law ----------------------------------------------------------------------------------
@@ -378,10 +378,9 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """
         self._feasible()
         source = bits or current()
-        cells = in_blocks(
+        return in_blocks(
             points, self.dimension, lambda part, target: self._mixture(part, target, source)
-        )
-        return cells.astype(np.int64)
+        ).astype(np.int64)
 
     def _mixture(self, points: Floats, target: Floats, bits: Bits) -> None:
         """Write the cells of reports: with probability b a uniform one, else one inside a random

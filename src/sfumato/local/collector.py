@@ -127,8 +127,9 @@ class Collector:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             to = (file.schema_arrow.metadata or {})[METADATA].decode()
             for batch in file.iter_batches(2**16, columns=["id", "cells"]):
-                ids = batch["id"].to_pylist()
-                for name, cells in zip(ids, batch["cells"].to_pylist(), strict=True):
+                for name, cells in zip(
+                    batch["id"].to_pylist(), batch["cells"].to_pylist(), strict=True
+                ):
                     try:
                         yield msgspec.convert({"to": to, "id": name, "cells": cells}, Report)
                     except msgspec.MsgspecError:

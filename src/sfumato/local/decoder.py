@@ -73,10 +73,6 @@ from sfumato.local.posterior import Posterior, sample
 # --- little signal --------------------------------------------------------------------------------
 
 
-# Reports of a first look.
-QUICK = 20_000
-
-
 def says_much(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> bool:
     """Whether reports are so much likelier by the fitted clusters than by even points that noise
     cannot be the reason.
@@ -84,8 +80,8 @@ def says_much(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> bool:
     # Nats that no noise reaches: twice the log of a likelihood ratio has a mean of one for each
     # parameter.
     enough = 20.0 + 3.0 * len(fitted.vector)
-    # Most often a part of many reports says enough, and the rest need not be looked at.
-    step = max(1, len(reports) // QUICK)
+    # Most often 20,000 of many reports say enough, and the rest need not be looked at.
+    step = max(1, len(reports) // 20_000)
     if step > 1 and _gain(reports[::step], fitted, law) > enough:
         return True
     return _gain(reports, fitted, law) > enough

@@ -24,10 +24,6 @@ from sfumato.basics import Array
 from sfumato.local.constants import Floats
 from sfumato.local.normal_clusters import NoiseLaw
 
-# Of the process: how far and how high its hills are.
-LENGTHS = (0.4, 0.15, 0.05)
-HEIGHTS = (1.0, 2.5, 6.0)
-
 SMOOTHNESS = 2.0
 # Standard deviations of the quadratic's coefficients, on the cube and on the box.
 BROAD = 30.0
@@ -163,10 +159,11 @@ def explore(points: Floats, counts: Floats, law: NoiseLaw) -> Density:
     fits = [flat]
     # Below a height of 0.3 the process counts as none.
     log_priors = [_log_prior(0.3)]
-    for length in LENGTHS:
+    # How far and how high the hills of the process are.
+    for length in (0.4, 0.15, 0.05):
         # Heights rise from the flat fit on: each starts where the one before ended.
         fit = flat
-        for height in HEIGHTS:
+        for height in (1.0, 2.5, 6.0):
             fit = _fitted(lattice, counts, lattice.functions(length, height, NARROW), fit)
             fits.append(fit)
             log_priors.append(_log_prior(height))

@@ -355,10 +355,9 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
         source = bits or current()
         sampler = _sampler(self)
-        cells = in_blocks(
+        return in_blocks(
             points, self.dimension, lambda part, target: sampler.draw(part, source, target)
-        )
-        return cells.astype(np.int64)
+        ).astype(np.int64)
 
     def place(self, cells: np.typing.ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""

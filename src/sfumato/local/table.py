@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 # --- the table ------------------------------------------------------------------------------------
 
 COLUMNS = ("mechanism", "epsilon", "L", "decoded", "increase", "k-means on reports", "its increase")
-BY_AXIS = "Laplace by axis"
 AUTO = "auto"
 MOST_ROWS = 100
 
@@ -244,7 +243,7 @@ def _settings(epsilon: Fraction, radii: Sequence[Exactly], d: int) -> list[_Sett
         radius = decimal(bounded.L)
         settings.append(_Setting(bounded, "BPM", f"{AUTO}: {radius}" if length == AUTO else radius))
     settings.append(_Setting(MultivariateLaplace(epsilon, d), "multivariate Laplace"))
-    settings.append(_Setting(_ByAxis(epsilon, d), BY_AXIS))
+    settings.append(_Setting(_ByAxis(epsilon, d), "Laplace by axis"))
     return settings
 
 

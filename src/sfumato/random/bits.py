@@ -201,8 +201,9 @@ class PublicSeed:
 
     def __init__(self, seed: int | str | bytes) -> None:
         self._lock = threading.Lock()
-        key = hashlib.sha256(f"sfumato public seed {seed!r}".encode()).digest()
-        self._cipher = keystream_cipher(key)
+        self._cipher = keystream_cipher(
+            hashlib.sha256(f"sfumato public seed {seed!r}".encode()).digest()
+        )
 
     def words(self, count: int) -> Words:
         """Return the next words of the seed's stream, shape (count,)."""

@@ -126,8 +126,7 @@ def _exp_small(small: Fraction, work: int) -> Pair:
         total_high += term_high
     # Each term is less than a sixteenth of the one before: all that follow the last add up to less
     # than it.
-    remainder = term_high if step_high else 0
-    return total_low, total_high + remainder
+    return total_low, total_high + (term_high if step_high else 0)
 
 
 @lru_cache(maxsize=8)
@@ -391,8 +390,7 @@ class Sampler:
         if not self.shift:
             return -interval if negative else interval
         if interval:
-            block = -interval if negative else interval - 1
-            return block << self.shift | offset
+            return (-interval if negative else interval - 1) << self.shift | offset
         values, accepted = self._draw_remainder(np.array([negative]), np.array([offset]), bits)
         return int(values[0]) if accepted[0] else None
 

@@ -132,8 +132,7 @@ def padded_words(starts: Offsets, lengths: Offsets, data: Bytes, n_words: int) -
     room = np.concatenate([own_bytes, np.zeros(2 * _WORD, np.uint8)])
     # A word begins at every byte.
     words = np.ndarray(len(own_bytes) + _WORD + 1, np.uint64, room, strides=(1,))
-    longest = int(lengths.max())
-    for column in range(min(n_words, -(-longest // _WORD))):
+    for column in range(min(n_words, -(-int(lengths.max()) // _WORD))):
         # Behind the data there is room for two words.
         n_longer = len(starts)
         if column > 1:

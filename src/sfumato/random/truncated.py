@@ -180,8 +180,7 @@ def _cumulative(
         sums.append((unity - left_high, unity - left_low))
     spare = work - depth
     lows = [low >> spare for low, _ in sums]
-    highs = [-(-high >> spare) for _, high in sums]
-    return lows, highs
+    return lows, [-(-high >> spare) for _, high in sums]
 
 
 def _rising_sums(epsilon: Fraction, scaled_delta: Pair, turn: int, work: int) -> list[Pair]:

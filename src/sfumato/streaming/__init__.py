@@ -4,7 +4,7 @@
 * ``aggregator``: what all aggregators offer; ``tree``: trees; ``factorised``: by a matrix;
   ``toeplitz``: the matrices
 * ``generators``: noise; ``values``: values of nodes, and the past of a stream
-* ``queries``: sums of records over time; ``ranges``: sums over ranges; ``restarts``: new trees
+* ``queries``: sums of records over time, and restarts; ``ranges``: sums over ranges
 """
 
 from typing import NoReturn
@@ -31,18 +31,16 @@ from sfumato.streaming.generators import (
 from sfumato.streaming.queries import (
     CumulativeSumQuery,
     GaussianSumQuery,
+    PeriodicRoundRestartIndicator,
+    PeriodicTimeRestartIndicator,
     ResidualSumQuery,
+    RestartIndicator,
+    RestartQuery,
     TreeCumulativeSumQuery,
     TreeResidualSumQuery,
     clip_l2,
 )
 from sfumato.streaming.ranges import NoisyTree, TreeRangeSumQuery, build_tree_from_leaf
-from sfumato.streaming.restarts import (
-    PeriodicRoundRestartIndicator,
-    PeriodicTimeRestartIndicator,
-    RestartIndicator,
-    RestartQuery,
-)
 from sfumato.streaming.toeplitz import BLT, coefficients, decoder, dyadic_coefficients
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, TreeState, get_step_idx
 

@@ -67,12 +67,6 @@ def _combine(weights: Sequence[float], values: Sequence[Leaf]) -> Nested:
     {'a': [4.0, 8.0]}
     """
     first = values[0]
-    kind: type = type(first)
-    if kind is float or kind is int:
-        total = first * weights[0]
-        for weight, value in zip(weights[1:], values[1:], strict=True):
-            total += value * weight
-        return total
     if isinstance(first, _NESTS):
         return map_leaves(lambda leaves: combine(weights, leaves), *values)
     if _are_floats(values):

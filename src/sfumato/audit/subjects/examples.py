@@ -62,8 +62,8 @@ from sfumato.questions.aggregates import Mean, Sum, Variance
 from sfumato.questions.clustering import KMeans
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.partition.fixed_depth import MedianPartitioner, MultiQuantilePartitioner
-from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.privtree import PrivTreePartitioner
+from sfumato.questions.partition.release import OverAxes
 from sfumato.questions.quantiles import Quantiles
 from sfumato.questions.quantiles.methods import AxisMethod
 from sfumato.questions.tables import Tables

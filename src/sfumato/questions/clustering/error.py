@@ -366,7 +366,7 @@ class Cells:
         """The variance of means of cells that the noise of their counts causes: float64 (k, d)."""
         groups, rows = self._grouped(centres)
         away = (self._whole - centres[groups]) ** 2 * self.variances[:, None]
-        return np.asarray(_sums(groups, away, len(centres)) / rows**2)
+        return np.asarray(group_sums(groups, away, len(centres)) / rows**2)
 
     def cut(self, centres: Array) -> Array:
         """The squared distance of centres from the means by counts not cut at 0: (k, d)."""
@@ -374,13 +374,13 @@ class Cells:
         counts = np.bincount(groups, self.counts, len(centres))
         rows = np.maximum(counts, 1)[:, None]
         away = (self._whole - centres[groups]) * self.counts[:, None]
-        return (_sums(groups, away, len(centres)) / rows) ** 2
+        return (group_sums(groups, away, len(centres)) / rows) ** 2
 
     def grid(self, centres: Array) -> Array:
         """The variance of means of cells that the unknown places of rows in cells cause: (k, d)."""
         groups, rows = self._grouped(centres)
         within = self.room**2 / 3 * (self.weights**2)[:, None]
-        return np.asarray(_sums(groups, within, len(centres)) / rows**2)
+        return np.asarray(group_sums(groups, within, len(centres)) / rows**2)
 
     @cached_property
     def _whole(self) -> Array:
@@ -421,9 +421,9 @@ class Cells:
         pulls = np.concatenate([pull_now, -pull_before])
         per_row = pulls / np.tile(n_points[cell], 2)[:, None]
         met, key = np.unique(keys, return_inverse=True)
-        derivative = _sums(key, per_row, len(met))
+        derivative = group_sums(key, per_row, len(met))
         variances = derivative**2 * self.variances[met // k][:, None]
-        return offset**2 + _sums(met % k, variances, k)
+        return offset**2 + group_sums(met % k, variances, k)
 
 
 def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, Array]:
@@ -434,11 +434,10 @@ def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, 
     means, pulls : float64 ndarrays of shapes (k, d) and (n, d)
     """
     rows = np.maximum(np.bincount(groups, weights, k), 1)
-    sums = _sums(groups, points * weights[:, None], k)
-    means = sums / rows[:, None]
+    means = group_sums(groups, points * weights[:, None], k) / rows[:, None]
     return means, (points - means[groups]) / rows[groups][:, None]
 
 
-def _sums(groups: Array, values: Array, k: int) -> Array:
+def group_sums(groups: Array, values: Array, k: int) -> Array:
     """Return sums of the rows of each group: float64 ndarray of shape (k, d)."""
     return np.stack([np.bincount(groups, column, k) for column in values.T], axis=1)

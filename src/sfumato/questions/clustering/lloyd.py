@@ -87,8 +87,7 @@ class Space:
 
         It is 0 where an axis has one cell.
         """
-        extents = [(axis.cells - 1) * HALF // axis.cells for axis in self.axes]
-        return np.array(extents, dtype=np.int64)
+        return np.array([(axis.cells - 1) * HALF // axis.cells for axis in self.axes], np.int64)
 
     def rows(self, cube: Cube) -> tuple[Array, Array]:
         """Where the occupied cells stand, and how many rows each holds.
@@ -148,15 +147,13 @@ class Space:
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
         low = np.array([axis.lower for axis in self.axes])
-        high = np.array([axis.upper for axis in self.axes])
-        return low, high
+        return low, np.array([axis.upper for axis in self.axes])
 
 
 def _middles(cells: int) -> Array:
     """Where the cells of an axis stand: int64 ndarray of shape (cells,), symmetric about 0."""
     odd = 2 * np.arange(cells, dtype=np.int64) + 1 - cells
-    sizes = np.abs(odd) * HALF // cells
-    return np.asarray(np.sign(odd) * sizes)
+    return np.asarray(np.sign(odd) * (np.abs(odd) * HALF // cells))
 
 
 def nearest(rows: Array, centres: Array) -> Array:
@@ -254,8 +251,7 @@ def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tup
     typical = 4 * d * TYPICAL_MEAN**2
     match cost:
         case PureDP():
-            of_counts = Fraction(typical ** (1 / 3))
-            sums, counts = share(cost, [Fraction(d), of_counts])
+            sums, counts = share(cost, [Fraction(d), Fraction(typical ** (1 / 3))])
             # Parts of a cost have its type: the test is there for type checkers.
             if isinstance(sums, PureDP):
                 sum_law = DiscreteLaplace(unit.sums_l1(clip_radius) / sums.epsilon)
@@ -264,8 +260,7 @@ def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tup
             both = unit.counts_l2_squared / rho
             return DiscreteGaussian(both * clip_radius**2), DiscreteGaussian(both)
         case ZCDP():
-            of_counts = Fraction(math.sqrt(typical))
-            sums, counts = share(cost, [Fraction(d), of_counts])
+            sums, counts = share(cost, [Fraction(d), Fraction(math.sqrt(typical))])
             if isinstance(sums, ZCDP):
                 squared = unit.sums_l2_squared(clip_radius) / (2 * sums.rho)
                 return DiscreteGaussian(squared), count_law(counts, unit)
@@ -359,8 +354,7 @@ def clip(differences: Array, radius: int, euclidean: bool) -> Array:
             sign = np.sign(column[is_far])
             size = np.abs(column[is_far])
             # Rounded towards 0, so that no clipped difference is longer than the radius.
-            shorter = size * radius // length[is_far]
-            column[is_far] = sign * shorter
+            column[is_far] = sign * (size * radius // length[is_far])
     return differences
 
 

@@ -24,7 +24,7 @@ from sfumato.basics import Array, several, squared_distances
 from sfumato.domain import Cube
 from sfumato.mechanisms import DiscreteGaussian, Law, count_law
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, of_units, share
-from sfumato.questions.clustering.error import NoisyCells, packing
+from sfumato.questions.clustering.error import NoisyCells, group_sums, packing
 from sfumato.questions.clustering.lloyd import (
     HALF,
     Space,
@@ -114,8 +114,7 @@ def schedule_steps(
             break
     if noise_loss[radius] > BEARABLE * loss:
         # The variance falls with the square of the radius.
-        shorter = radius * math.sqrt(BEARABLE * loss / noise_loss[radius])
-        radius = max(1, int(shorter))
+        radius = max(1, int(radius * math.sqrt(BEARABLE * loss / noise_loss[radius])))
     return Schedule(costs, radius, step_laws(least, unit, radius, d))
 
 
@@ -129,8 +128,7 @@ def _radii(
     k = len(centres)
     offsets = cells.middles - centres[groups]
     if euclidean:
-        squares = offsets**2 + cells.halves**2 / 3
-        length = np.sqrt(squares.sum(axis=1))
+        length = np.sqrt((offsets**2 + cells.halves**2 / 3).sum(axis=1))
     else:
         length = (np.abs(offsets) + cells.halves / 2).sum(axis=1)
     order = np.argsort(length)
@@ -141,11 +139,8 @@ def _radii(
     for share_within in (0.75, 0.9, 0.97, 1.0):
         last = int(np.searchsorted(rows_within, share_within * rows_within[-1]))
         radius = length[order[min(last, len(order) - 1)]]
-        kept_share = radius / np.maximum(length, 1 / HALF)
-        lost_share = 1 - np.minimum(1, kept_share)
-        lost_weights = weights * lost_share
-        columns = [np.bincount(groups, lost_weights * column, k) for column in offsets.T]
-        lost = np.stack(columns, axis=1)
+        kept_share = np.minimum(1, radius / np.maximum(length, 1 / HALF))
+        lost = group_sums(groups, offsets * (weights * (1 - kept_share))[:, None], k)
         lost_squares = ((lost**2).sum(axis=1) / rows).sum()
         added[max(1, int(radius * HALF))] = float(lost_squares / rows.sum())
     return added
@@ -283,8 +278,9 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     centres, steps = take_steps(space.rows(cube), space, space.whole(start), schedule, noise)
     _, law = schedule.laws
     mechanism = f"{partition.guarantee.mechanism}; {describe(schedule)}"
-    terms = np.ones(k, np.int64)
-    return Clusters(centres, steps[-1].counts, terms, law, mechanism, partition, steps)
+    return Clusters(
+        centres, steps[-1].counts, np.ones(k, np.int64), law, mechanism, partition, steps
+    )
 
 
 def dplloyd(
@@ -298,8 +294,7 @@ def dplloyd(
     centres, steps = take_steps(space.rows(cube), space, start, schedule, noise, origins=middle)
     sum_law, law = schedule.laws
     mechanism = f"{sum_law} on each sum and {law} on each count, in {len(schedule.costs)} steps"
-    terms = np.ones(k, np.int64)
-    return Clusters(centres, steps[-1].counts, terms, law, mechanism, steps=steps)
+    return Clusters(centres, steps[-1].counts, np.ones(k, np.int64), law, mechanism, steps=steps)
 
 
 def lloyd_schedule(space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure) -> Schedule:
@@ -317,8 +312,7 @@ def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
     _, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
     costs = share(for_steps, [Fraction(1)] * MOST_STEPS)
     least = min(costs, key=lambda part: part.money)
-    _, law = step_laws(least, unit, longest_radius(space, cost), space.d)
-    return law
+    return step_laws(least, unit, longest_radius(space, cost), space.d)[1]
 
 
 def longest_radius(space: Space, cost: CentralMeasure) -> int:

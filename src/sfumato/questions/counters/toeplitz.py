@@ -73,7 +73,6 @@ from sfumato.streaming.toeplitz import BLT, decoder, dyadic_coefficients
 # --- the square root of the sums ------------------------------------------------------------------
 
 TOEPLITZ_PRECISION = 16
-LITTLE_ENDIAN = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 
 # The longest horizon. Every step works through all earlier ones, so longer streams use buffers
 # (``BufferCounter``), which lose less than 1% of accuracy.
@@ -182,8 +181,7 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
         # No weight exceeds 2^precision, so no partial sum exceeds size 2^precision in magnitude:
         # while that is below 2^62, 64-bit integers are exact. Above, Python's integers are.
         if state.size >> 62 - self.precision == 0:
-            numbers = np.frombuffer(state.packed, LITTLE_ENDIAN[state.width])
-            steps = numbers.reshape(-1, self.cells)
+            steps = np.frombuffer(state.packed, f"<i{state.width}").reshape(-1, self.cells)
             narrow: list[int] = np.dot(weights[len(weights) - len(steps) :], steps).tolist()
             return narrow
         values = state.values()

@@ -200,8 +200,7 @@ def _chernoff(draws: Draws, alphas: Array) -> Array:
         return np.zeros(len(alphas))
     # s = v (cosh t - 1) for the widest draw; its moment is finite for s below 1.
     near_zero = np.geomspace(1e-6, 0.5, 200)
-    near_one = 1 - np.geomspace(0.5, 1e-6, 200)
-    s = np.concatenate([near_zero, near_one])
+    s = np.concatenate([near_zero, 1 - np.geomspace(0.5, 1e-6, 200)])
     # For wide draws t is small, cosh t - 1 is t^2 / 2, and 1 + s / widest would lose its digits.
     t = np.arccosh(1 + s / widest) if widest < 1e12 else np.sqrt(2 * s / widest)
     log_moment = np.zeros(len(s))

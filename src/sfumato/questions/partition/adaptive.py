@@ -43,8 +43,7 @@ from sfumato.questions.partition.growth import (
     halve_widest,
     split_evenly,
 )
-from sfumato.questions.partition.partitioner import OverAxes
-from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import OverAxes, Partition
 from sfumato.questions.partition.uniform import cells_of_side, cells_per_axis, eugkm_cells
 from sfumato.random.bits import Bits
 

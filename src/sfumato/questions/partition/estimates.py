@@ -148,10 +148,9 @@ class TreeEstimates:
             # A cell that was tested has two counts. They are combined with weights by their
             # variances.
             node = self.inner.node
-            other_variance = self._noise_variances[self.inner.which]
             weight = self._weight_of_inner
             counts[node] += weight * (self.inner.count - counts[node])
-            variances[node] = weight * other_variance
+            variances[node] = weight * self._noise_variances[self.inner.which]
         return infer(tree, counts, variances)
 
     @cached_property
@@ -183,8 +182,7 @@ class TreeEstimates:
         largest = np.zeros(len(self.laws))
         np.maximum.at(largest, self._law_of_cell, self.variances)
         if self.inner is not None:
-            variances = self.inferred.variance[self.inner.node]
-            np.maximum.at(largest, self.inner.which, variances)
+            np.maximum.at(largest, self.inner.which, self.inferred.variance[self.inner.node])
         return largest
 
     def half_widths(self, variances: Array, alpha: float) -> Array:
@@ -203,8 +201,7 @@ class TreeEstimates:
             here = exponents == exponent
             by_cauchy_schwarz = np.sqrt(2.0 ** (exponent / 2) * largest)
             size = np.minimum(largest, by_cauchy_schwarz) / self._noise_variances
-            coefficients = np.minimum(size, 1).tolist()
-            terms = list(zip(self.laws, coefficients, strict=True))
+            terms = list(zip(self.laws, np.minimum(size, 1).tolist(), strict=True))
             half[here] = half_widths(variances[here], terms, alpha)
         return half
 

@@ -46,8 +46,7 @@ from sfumato.privacy import (
     without_delta,
 )
 from sfumato.questions.partition.growth import MOST_CELLS, Draft, split_at
-from sfumato.questions.partition.partitioner import OverAxes
-from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import OverAxes, Partition
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:

@@ -234,8 +234,7 @@ class Tree:
         axis = self.axis[self.inner]
         cut = self.cut[self.inner]
         above_lower = lower[self.inner, axis] < cut
-        below_upper = cut < upper[self.inner, axis]
-        return bool(above_lower.all() and below_upper.all())
+        return bool((above_lower & (cut < upper[self.inner, axis])).all())
 
     @property
     def cells(self) -> int:

@@ -67,8 +67,7 @@ from sfumato.questions.partition.growth import (
     count_with_shares,
     halve_widest,
 )
-from sfumato.questions.partition.partitioner import OverAxes
-from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import OverAxes, Partition
 from sfumato.random.bits import Bits
 
 # Slices of the cost. One more pays for the number of rows, and the rest goes down the tree.

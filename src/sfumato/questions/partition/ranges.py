@@ -592,9 +592,7 @@ class SummedAreaTables:
         ends = []
         for i, axis in enumerate(self.tree.axes):
             whole = (np.full(number, axis.lower), np.full(number, axis.upper))
-            low, high = ranges.get(i, whole)
-            low = np.clip(low, axis.lower, axis.upper)
-            high = np.clip(high, axis.lower, axis.upper)
+            low, high = (np.clip(end, axis.lower, axis.upper) for end in ranges.get(i, whole))
             ends.append((low, high))
         return ends
 

@@ -2,6 +2,9 @@
 
 Before it stand boxes as GeoJSON, and the boxes of every size for a map (``Partition.regions``): the
 cells of a tree, and the nodes above them.
+
+After it stands the base of all partitioners (``OverAxes``): a question over Interval axes, and the
+lattice on them.
 """
 
 from __future__ import annotations
@@ -17,9 +20,26 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_probability
-from sfumato.basics import Array, Exactly, column_of, ndarray_of, sidak, table_of, write_bytes
-from sfumato.domain import GridAxis, Lattice
+from sfumato.answers import (
+    Captions,
+    CountsRelease,
+    Estimate,
+    Needs,
+    Question,
+    drawn,
+    error_probability,
+)
+from sfumato.basics import (
+    MOST_PARTITION_CELLS,
+    Array,
+    Exactly,
+    column_of,
+    ndarray_of,
+    sidak,
+    table_of,
+    write_bytes,
+)
+from sfumato.domain import Domain, GridAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms import DiscreteLaplace, Law, exact_half_width
 from sfumato.privacy import ZCDP
@@ -339,8 +359,7 @@ class Partition(
             half = [law.half_width(alpha_of_cell) for law in self.laws]
             return values_per_cell(half, self.which, cells)
         # Estimates depend on one another, so Sidak's correction does not apply: Bonferroni's does.
-        alpha_of_cell = alpha / cells if simultaneous else alpha
-        return self._estimates.cell_half_widths(alpha_of_cell)
+        return self._estimates.cell_half_widths(alpha / cells if simultaneous else alpha)
 
     def interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False
@@ -588,3 +607,50 @@ class Partition(
             where there are any, otherwise the first two.
         """
         return drawn("maps.draw", self, ax, axes)
+
+
+# --- the question ---------------------------------------------------------------------------------
+
+
+class OverAxes(Question[Partition], frozen=True):
+    """A question over Interval axes, which is answered by a partition.
+
+    Attributes
+    ----------
+    axes : str, sequence of str, or None
+        The axes to divide. None: all Interval axes of the domain.
+    name : str
+        What partitions of this kind are called.
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import OverAxes
+    >>> isinstance(sf.BinaryPartitioner(["lon", "lat"]), OverAxes)
+    True
+    """
+
+    axes: str | Sequence[str] | None = None
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.axes is not None:
+            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+
+    def needs(self, domain: Domain) -> Needs:
+        """The default lattice."""
+        lattice = fine_lattice(domain.intervals(self.axes))
+        return Needs(lattice, self.most_numbers(lattice))
+
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many counts the answer may hold at most.
+
+        A tree has fewer nodes above its cells than cells, and each node has at most one count.
+        """
+        return 2 * min(lattice.size, MOST_PARTITION_CELLS)
+
+    @property
+    def title(self) -> str:
+        if self.axes is None:
+            return self.name
+        return f"{self.name} of {' x '.join(map(printable, self.axes))}"

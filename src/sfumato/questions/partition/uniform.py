@@ -33,8 +33,7 @@ from sfumato.privacy import (
 from sfumato.questions.partition.estimates import Edges
 from sfumato.questions.partition.fixed_depth import check_shares, read_stop_below
 from sfumato.questions.partition.growth import Draft, split_at_edges
-from sfumato.questions.partition.partitioner import OverAxes
-from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.release import OverAxes, Partition
 from sfumato.random.bits import Bits
 
 # The share of the number of rows, where no shares are stated.
@@ -353,8 +352,9 @@ class UniformPartitioner(
         lattice = self.needs(domain).lattice
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
-        notes = self._notes(rows_law)
-        return CountsPreview(self.title, without_delta(cost), unit, cells, law, rows, notes)
+        return CountsPreview(
+            self.title, without_delta(cost), unit, cells, law, rows, self._notes(rows_law)
+        )
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count all rows with noise, lay the grid, then count every cell with noise."""
@@ -441,8 +441,9 @@ class UniformPartitioner(
         if rows_law is not None:
             notes = (f"a noisy number of rows ({rows_law}) decides how many cells there are",)
         if self.stop_below is not None:
-            stops = f"a block of cells whose noisy count is below {self.stop_below:g} stays one"
-            notes = (*notes, f"{stops} cell")
+            notes += (
+                f"a block of cells whose noisy count is below {self.stop_below:g} stays one cell",
+            )
         return notes
 
     def _in_lattice(self, lattice: Lattice, n: int, law: Law) -> list[int]:

@@ -469,8 +469,7 @@ class AxisMethod(
             logs = (
                 law.flip_log_probabilities() if self.permute_and_flip else law.log_probabilities()
             )
-            first_edge = int(ranks.first[0])
-            total += float(logs[chosen[which] - first_edge])
+            total += float(logs[chosen[which] - int(ranks.first[0])])
             return chosen[which]
 
         choose_by_halving(fine, self.at, follow)
@@ -533,8 +532,7 @@ def method_for(
         case "auto":
             # With pure epsilon, a tree of three levels or fewer is nearer from about 150 quantiles
             # on. Others are near 2000, where halving takes a second.
-            low_tree = pure and cells <= FANOUT**3
-            if quantiles > (100 if low_tree else 1000):
+            if quantiles > (100 if pure and cells <= FANOUT**3 else 1000):
                 return "tree"
             is_joint = quantiles <= most_joint and can_select(quantiles, cells + 1)
             return "joint" if is_joint else "recursive"

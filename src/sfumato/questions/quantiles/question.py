@@ -204,8 +204,9 @@ class Quantiles(
             )
             method.check()
             methods[axis.name] = method
-        any_tree = any(method.method == "tree" for method in methods.values())
-        too_many_trees = any_tree and labels > 2**10
+        too_many_trees = labels > 2**10 and any(
+            method.method == "tree" for method in methods.values()
+        )
         if too_many_trees or labels * len(axes) * len(self.at) > 2**20:
             raise UsageError(
                 self.title,

@@ -254,8 +254,7 @@ def _tree_half_width(laws: tuple[Law, ...], edges: int, q: Fraction, alpha: floa
     weight = float(max(q, 1 - q))
     variance = FANOUT * weight**2 * spread(laws[0])
     variance += sum((FANOUT - 1) * spread(law) for law in laws[1:])
-    parts = [(law, 1.0) for law in laws]
-    bound = half_widths(np.array([variance]), parts, alpha / edges)[0]
+    bound = half_widths(np.array([variance]), [(law, 1.0) for law in laws], alpha / edges)[0]
     # Ranks that were made to rise are means of two, rounded to whole rows.
     return math.ceil(float(bound)) + 1
 
@@ -342,8 +341,9 @@ class PaidRanks:
         for label, axis, which in np.ndindex(halves.shape):
             through = int(below[label, axis, which])
             beyond = int(below[label, axis, -1]) - through
-            half = half_width(self.noises[axis], through, beyond, self.at[which])
-            halves[label, axis, which] = half
+            halves[label, axis, which] = half_width(
+                self.noises[axis], through, beyond, self.at[which]
+            )
         return halves
 
     def around(self, alpha: float) -> tuple[Array, Array]:
@@ -385,10 +385,10 @@ class PaidRanks:
 
         The two bounds hold together with probability 1 - alpha: each uses one side of an interval.
         """
-        zero = Fraction(0)
-        one = Fraction(1)
-        low = self._each(lambda noise, below, _, __: noise.half_width(below, 0, zero, alpha))
-        high = self._each(lambda noise, _, above, __: noise.half_width(0, above, one, alpha))
+        low = self._each(lambda noise, below, _, __: noise.half_width(below, 0, Fraction(0), alpha))
+        high = self._each(
+            lambda noise, _, above, __: noise.half_width(0, above, Fraction(1), alpha)
+        )
         above = self.totals[:, :, None] - self.below
         # A side without a count holds no row, and is known to.
         return np.asarray((self.below > low) & (above > high))
@@ -405,8 +405,7 @@ class PaidRanks:
 
     def fewest_rows(self, alpha: float) -> Array:
         """A lower bound on the rows of each label: one side of an interval, so at alpha / 2."""
-        fewest = self.totals - self._rows_half_widths(alpha)
-        return np.asarray(fewest[:, self.best_axis])
+        return np.asarray((self.totals - self._rows_half_widths(alpha))[:, self.best_axis])
 
     def _rows_half_widths(self, alpha: float) -> Array:
         """Return how far the totals may be off: int64 ndarray of shape (labels, axes)."""
@@ -429,10 +428,9 @@ class PaidRanks:
         together : int
             How many values share alpha; 1 for each value by itself.
         """
-        of_rows = alpha * float(OF_SHARES)
         half = self.half_widths(alpha * float(1 - OF_SHARES) / together)
         labels = 1 if together == 1 else self.totals.size
-        rows = self._rows_half_widths(of_rows / labels)
+        rows = self._rows_half_widths(alpha * float(OF_SHARES) / labels)
         fewest = (self.totals - rows)[:, :, None]
         most = (self.totals + rows)[:, :, None]
         at = floats(self.at)

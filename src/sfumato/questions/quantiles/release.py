@@ -245,8 +245,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 "a number of rows belongs to each label",
             )
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
-        flags = self._flags().reshape(-1).tolist()
-        msgspec.structs.force_setattr(self, "flags", tuple(flags))
+        msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
 
     @property
     def at(self) -> tuple[Fraction, ...]:
@@ -478,8 +477,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 "this release has no noisy counts between its values",
                 "Use accuracy(), which is in rows, or release the quantiles again",
             )
-        together = self.table.size if simultaneous else 1
-        low, high = self._paid_ranks.intervals(alpha, together)
+        low, high = self._paid_ranks.intervals(alpha, self.table.size if simultaneous else 1)
         return self._shaped(low), self._shaped(high)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
