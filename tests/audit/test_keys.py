@@ -20,6 +20,7 @@ from sfumato.mechanisms.thresholds import (
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import keys
+from sfumato.questions.histogram import question as histogram_question
 
 CLAIM = ApproxDP("1", "0.01")
 SUBJECTS_OF_KEYS = {s.name: s for s in SUBJECTS if s.name.startswith("Histogram of keys")}
@@ -121,5 +122,5 @@ def test_gaussian_noise_with_a_threshold_one_lower_exceeds_its_claim(monkeypatch
         law = law_of_key_counts(cost, unit, rule)
         return ThresholdGaussian(law.sigma_squared, law.tau - 1)
 
-    monkeypatch.setattr(keys, "law_of_key_counts", one_lower)
+    monkeypatch.setattr(histogram_question, "law_of_key_counts", one_lower)
     assert loss_of(subject) > 1.02
