@@ -34,7 +34,8 @@ def _order(release: KMeansRelease) -> Array:
 
 
 def _centre_positions(release: KMeansRelease, column: int) -> Array:
-    return release.lattice.axes[column].scale.positions(release.centers[:, column])
+    axis = release.lattice.axes[column]
+    return axis.scale.positions(release.centers[:, column])
 
 
 # --- two axes -------------------------------------------------------------------------------------
@@ -140,7 +141,8 @@ def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
         ecolor=INK,
         elinewidth=1.6,
     )
-    ax.vlines(at[known], 0, release.weights[known], color=BASE, linewidth=1.2)
+    weights = release.weights[known]
+    ax.vlines(at[known], 0, weights, color=BASE, linewidth=1.2)
     if not known.all():
         ax.plot(
             at[~known],
@@ -172,7 +174,8 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     narrow = is_narrow(ax)
     ax.set_yticks(range(len(order)), _weights_in_words(release, order, narrow))
     is_crowded = len(names) > (2 if narrow else 4)
-    ax.set_xticks(range(len(names)), names, **scales.turned(45 if is_crowded else 0))
+    turn = 45 if is_crowded else 0
+    ax.set_xticks(range(len(names)), names, **scales.turned(turn))
     ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
     ax.grid(visible=False)
     ax.tick_params(length=0)

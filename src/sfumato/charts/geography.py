@@ -144,7 +144,8 @@ def scale_bar(extent: Extent, unit: str | None = None) -> ScaleBar:
     per_unit = 1.0
     if unit is None:
         per_unit = KM_PER_DEGREE * math.cos(math.radians(latitude))
-    length = round_length((extent[1] - extent[0]) * per_unit / 5)
+    width = (extent[1] - extent[0]) * per_unit
+    length = round_length(width / 5)
     text = f"{length:,.0f}" if length >= 1 else f"{length:g}"
     where = ""
     if unit is None and extent[3] - extent[2] > 15:

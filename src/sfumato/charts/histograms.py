@@ -162,7 +162,8 @@ def _without_ends(
                 )
             ]
         notes.append(f"Not drawn: {plain(axis.name)} {' and '.join(told)}.")
-        table = mapped(table, partial(np.take, indices=range(scaled.size), axis=at))
+        kept = range(scaled.size)
+        table = mapped(table, partial(np.take, indices=kept, axis=at))
         axes = (*axes[:at], scaled, *axes[at + 1 :])
     return table, axes, " ".join(notes)
 
@@ -347,7 +348,8 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     note = picture.note
     labels = scales.cell_labels(main, 18 if is_narrow(ax) else style.LONGEST_LABEL)
     if _goes_by_size(picture):
-        kept = np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS]
+        totals = table.values.sum(axis=1)
+        kept = np.argsort(-totals, kind="stable")[:MOST_LABELS]
         labels = [labels[i] for i in kept]
         table = mapped(table, lambda x: x[kept])
         note = f"{note} The largest come first.".strip()
@@ -358,14 +360,16 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     # The mark of what is cut has a line of its own in the legend.
     above += style.NOTE_LINE if picture.is_cut else 0
     row = max(24, 13 * number + 6)
-    ax = style.axes_on(ax, above + (rows + bool(folded)) * row)
+    n_lines = rows + bool(folded)
+    ax = style.axes_on(ax, above + n_lines * row)
     for i in range(number):
         at = np.arange(rows, dtype=float) + _dodge(i, number, 0.68)
         _with_errors(ax, at, table, i, is_upright=False, is_cut=picture.is_cut)
     # A row without a dot: their counts are in the table.
     style.name_rows(ax, [*labels, f"and {folded:,} more"] if folded else labels, picture.what)
     ax.set_ylabel(plain(main.name, 40), parse_math=False)
-    low, high = scales.reach_of(table.low_all, table.values + table.half_all)
+    high_all = table.values + table.half_all
+    low, high = scales.reach_of(table.low_all, high_all)
     if scales.spans_decades(low, high):
         scales.log_axis(ax, low, high)
     else:
@@ -453,7 +457,8 @@ def _shades_note(
     guarantee: Guarantee,
 ) -> str:
     """Return what is said above the shades: what they do not show, and what was added up."""
-    is_merged = table.values.size < axes[0].size * axes[1].size
+    n_cells = axes[0].size * axes[1].size
+    is_merged = table.values.size < n_cells
     counted = "persons" if guarantee.unit.counts_persons else "rows"
     are_named = (scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True))
     single = number(np.ceil(table.half.max()))
@@ -490,7 +495,8 @@ def _shades_norm(table: Table) -> Normalize:
 
 def _plot_width(ax: Axes, rows: LatticeAxis) -> float:
     """About how many pixels are left for the cells."""
-    return style.width_of(ax) - scales.widest_tick(rows) - (60 if is_narrow(ax) else 140)
+    beside = 60 if is_narrow(ax) else 140
+    return style.width_of(ax) - scales.widest_tick(rows) - beside
 
 
 def _shades_ticks(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) -> None:

@@ -148,7 +148,8 @@ class Level:
 def _of_grid(release: Partition, cells: Level) -> Array:
     """Return the densities of a grid's cells: those of the smallest squares that are clear."""
     levels = [cells]
-    above = max(1, math.ceil(math.log2(max(cells.counts.shape))))
+    longest = max(cells.counts.shape)
+    above = max(1, math.ceil(math.log2(longest)))
     for _ in range(above):
         last = levels[-1]
         starts = [np.arange(0, size, 2) for size in last.counts.shape]
@@ -174,7 +175,8 @@ def _is_divided(whole: Level, parts: Level) -> Array:
     size = parts.counts.shape
     starts = [np.arange(0, length, 2) for length in size]
     most = (parts.counts + UNSURE * parts.half) / parts.area
-    is_sparse = most < SPARSE * _spread(whole.counts / whole.area, size)
+    density = whole.counts / whole.area
+    is_sparse = most < SPARSE * _spread(density, size)
     unclear = _add((~(parts.seen | is_sparse)).astype(int), starts)
     return np.asarray((_add(parts.seen.astype(int), starts) > 0) & (unclear == 0))
 
@@ -227,7 +229,8 @@ def _stacked(release: Partition, corners: Corners, area: Array) -> Array:
         squares[box] += weight * weight
         finest[box] = np.maximum(finest[box], weight)
     # In units of the largest weight, the noise is that of a sum of so many counts.
-    half = np.asarray(release.noise.sum_half_width(squares / finest**2, ALPHA))
+    weights = squares / finest**2
+    half = np.asarray(release.noise.sum_half_width(weights, ALPHA))
     return np.where(density > finest * half, density, np.nan)
 
 
@@ -367,7 +370,8 @@ def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes
 
 def _draw_coast(ax: Axes, extent: Extent) -> None:
     """Draw coastlines, fine enough to be enlarged a few times."""
-    lines = geography.coastlines(extent, (extent[1] - extent[0]) / DETAIL)
+    width = extent[1] - extent[0]
+    lines = geography.coastlines(extent, width / DETAIL)
     if not lines:
         return
     path = Path.make_compound_path(*(Path(line) for line in lines))
@@ -509,7 +513,8 @@ def _draw_steps(release: Partition, ax: Axes | None) -> Axes:
     """Draw counts of equal cells, or densities of unequal ones, with both intervals as bands."""
     axis = release.lattice.axes[0]
     edges, table, is_even = _steps_of(release)
-    note = f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
+    beyond = scales.BEYOND.replace("bins", "cells")
+    note = f"{beyond} {limit_note(release.guarantee)}".strip()
     n_cells = len(release.counts)
     if len(table.values) < n_cells:
         neighbours = -(-n_cells // MOST_STEPS)

@@ -88,7 +88,8 @@ def draw_recommendation(advice: Recommendation, ax: Axes | None) -> Axes:
 
 
 def _limit_axis(ax: Axes, limits: Array, label: str) -> None:
-    ax.set(xscale="log", xlim=(1, max(float(limits.max()), 2)), xlabel=label)
+    most = max(float(limits.max()), 2)
+    ax.set(xscale="log", xlim=(1, most), xlabel=label)
     ax.xaxis.set_major_locator(LogLocator(10, numticks=6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda limit, _: style.short(limit)))
     ax.xaxis.set_minor_formatter(NullFormatter())

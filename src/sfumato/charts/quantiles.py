@@ -39,7 +39,8 @@ def draw(release: QuantileValues, ax: Axes | None, rows: int | None) -> Axes:
     note = ""
     if len(people.axes) > 1:
         note = f"Of {', '.join(axis.name for axis in people.axes)} the first is drawn."
-    table = people.axes[0].scale.positions(people.table[:, 0])
+    scale = people.axes[0].scale
+    table = scale.positions(people.table[:, 0])
     if not people.labels:
         return _curve(people, table[0], ax, rows, note)
     known = np.ones(table.shape, bool)
@@ -115,7 +116,8 @@ def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None,
         labels = labels[:MOST_BOXES]
         table = table[:MOST_BOXES]
         known = known[:MOST_BOXES]
-    ax = style.axes_on(ax, 118 + max(3, len(labels)) * 30)
+    n_lines = max(3, len(labels))
+    ax = style.axes_on(ax, 118 + n_lines * 30)
     drawn = np.where(known, table, np.nan)
     style.hatch(ax.axhspan, np.flatnonzero(~known.all(axis=1)))
     keys = _draw_rows(ax, drawn, release.at)

@@ -93,7 +93,8 @@ def draw_window(window: Window, ax: Axes | None) -> Axes:
     label = f"risk, as a share of {limit:.4g}"
     keys += ax.plot(window.costs, shares, color=RISK, label=label)
     ax.axhline(1, color=INK, linewidth=1, zorder=1.6)
-    band = ax.axvspan(*sorted((window.floor, window.ceiling)), linewidth=0, zorder=0.5)
+    low, high = sorted((window.floor, window.ceiling))
+    band = ax.axvspan(low, high, linewidth=0, zorder=0.5)
     band.set(edgecolor=UNKNOWN_HATCH)
     if window.feasible:
         band.set(facecolor=FILL, label="the window")

@@ -332,7 +332,8 @@ def sum_out(table: Table, keep: tuple[int, ...], law: CountLaw | None) -> Table:
     rest = tuple(i for i in range(table.values.ndim) if i not in keep)
     if law is None or not rest:
         return table
-    return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law)
+    values = table.values.sum(axis=rest)
+    return _with_intervals(values, table.terms.sum(axis=rest), law)
 
 
 def merge(table: Table, starts: Sequence[Array], law: CountLaw | None) -> Table:

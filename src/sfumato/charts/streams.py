@@ -113,7 +113,8 @@ def _line_with_bands(
     """Draw totals with the intervals of each and, where they are given, those of all at once."""
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.3, "_individual")):
         if reach is not None:
-            band = ax.fill_between(x, totals - reach, totals + reach, color=colour, linewidth=0)
+            low = totals - reach
+            band = ax.fill_between(x, low, totals + reach, color=colour, linewidth=0)
             band.set(alpha=shade, label=label)
     ax.plot(x, totals, color=colour, linewidth=1.3)
     if is_cut:

@@ -481,4 +481,5 @@ def thin(size: int, most: int) -> Array:
 
     They are at most ``most``: int64 ndarray.
     """
-    return np.arange(0, size, max(1, -(-size // max(most, 1))))
+    apart = -(-size // max(most, 1))
+    return np.arange(0, size, max(1, apart))

@@ -121,7 +121,8 @@ def _beyond(points: Floats, words: Words, radius: Fraction, bits: Bits) -> Flags
     length = float(radius)
     side = 1 + 2 * length
     places = words.astype(np.float64) * (side * 2.0**-64) - length
-    room = np.sqrt(((places - points) ** 2).sum(axis=1)) - length
+    squared_distances = ((places - points) ** 2).sum(axis=1)
+    room = np.sqrt(squared_distances) - length
     beyond = room > 0
     is_open = np.abs(room) < _MARGIN * side * math.sqrt(points.shape[1])
     for row in np.flatnonzero(is_open):

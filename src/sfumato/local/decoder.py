@@ -183,7 +183,8 @@ def _simulated(
     if isinstance(mechanism, BPM):
         # A uniform point of a ball whose radius is Gamma(d + 1), truncated to L: see ``local.bpm``.
         within = gammainc(d + 1, k * float(mechanism.L))
-        radii = gammaincinv(d + 1, within * rng.random(SIMULATED)) / k
+        heights = within * rng.random(SIMULATED)
+        radii = gammaincinv(d + 1, heights) / k
         distances = radii * rng.random(SIMULATED) ** (1 / d)
     else:
         distances = rng.gamma(d, 1 / k, SIMULATED)
@@ -332,7 +333,8 @@ def decode(
     law = noise_law(mechanism)
     # With a background the mechanism is bounded, and so are its reports.
     if not law.background:
-        far = FAR * math.sqrt(float(law.shares @ law.variances))
+        mean_variance = float(law.shares @ law.variances)
+        far = FAR * math.sqrt(mean_variance)
         points = np.clip(points, -far, 1 + far)
     with single_thread():
         known = _known(points, k, law, rng)
@@ -359,7 +361,8 @@ def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     if reports.shape[1] > 2:
         known = _Known(fit(reports, k, law, rng), None, 1.0)
         return _unless_little(known, reports, law, rng)
-    width = math.sqrt(float(law.shares @ law.variances)) / FINE
+    mean_variance = float(law.shares @ law.variances)
+    width = math.sqrt(mean_variance) / FINE
     fine = _gathered(reports, width)
     coarse = fine if width > FINEST else _gathered(reports, FINEST)
     density = explore(*coarse, law)

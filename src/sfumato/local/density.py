@@ -208,7 +208,8 @@ def _lattice(points: Floats, law: NoiseLaw, box: Floats, cosines: int) -> _Latti
     d = len(box)
     size = max(20, 2 * cosines + 2)
     grid = (np.arange(size) + 0.5) / size
-    side = (box[:, 1] - box[:, 0]) / size
+    widths = box[:, 1] - box[:, 0]
+    side = widths / size
     unit = np.stack(np.meshgrid(*[grid] * d, indexing="ij"), axis=-1).reshape(-1, d)
     kernel = _kernel(points, law, box[:, 0], side, grid)
     waves, frequencies = _waves(grid, d, cosines)
@@ -246,7 +247,8 @@ def _kernel(points: Floats, law: NoiseLaw, low: Floats, side: Floats, grid: Floa
 def _waves(grid: Floats, d: int, cosines: int) -> tuple[Floats, Floats]:
     """Products of cosines of the axes, shape (g, m), and their squared frequencies."""
     orders = np.arange(cosines)
-    waves = np.cos(math.pi * orders[:, None] * grid)
+    angles = math.pi * orders[:, None] * grid
+    waves = np.cos(angles)
     # Of variance 1 on the lattice.
     waves *= np.where(orders == 0, 1, math.sqrt(2))[:, None]
     pairs = np.stack(np.meshgrid(*[orders] * d, indexing="ij"), axis=-1).reshape(-1, d)

@@ -212,7 +212,8 @@ class DistanceLaw:
         return cube, accepted, doubtful
 
     def _power(self, uniforms: Floats) -> tuple[Floats, Flags, Flags]:
-        log_share = np.log(uniforms[0]) / (self.shape - self._g)
+        shape_beyond = self.shape - self._g
+        log_share = np.log(uniforms[0]) / shape_beyond
         share = np.exp(log_share)
         room = self._g * log_share + self._x * (1 - share) - np.log(uniforms[1])
         is_close = np.abs(room) < _ACCEPT_MARGIN * (1 + self._x)

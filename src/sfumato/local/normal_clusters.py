@@ -117,7 +117,8 @@ def _fitted(
     from scipy.optimize import nnls
 
     log_normal = -d / 2 * np.log(2 * math.pi * variances)
-    log_normal = log_normal - distances[:, None] ** 2 / (2 * variances)
+    squared_distances = distances[:, None] ** 2
+    log_normal = log_normal - squared_distances / (2 * variances)
     kept = mass > 1e-9
     # The quotient of densities should be 1 everywhere, weighed by mass.
     quotients = np.exp(np.minimum(log_normal[kept] - log_density[kept, None], 50))
@@ -189,7 +190,8 @@ def _parts(points: Floats, clusters: Clusters, law: NoiseLaw) -> _Parts:
     squared = np.ascontiguousarray(squared_distances(points, clusters.means).T)
     # Of shape (k, scales).
     total = clusters.variances[:, None] + law.variances
-    log_shares = math.log1p(-law.background) + np.log(law.shares)
+    log_of_clusters = math.log1p(-law.background)
+    log_shares = log_of_clusters + np.log(law.shares)
     log_peaks = log_shares - d / 2 * np.log(2 * math.pi * total)
     logs = log_peaks + np.log(clusters.weights)[:, None]
     ground = math.log(law.background) + law.floor if law.background > 0 else -math.inf

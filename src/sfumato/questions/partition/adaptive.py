@@ -245,7 +245,8 @@ class AutoPartitioner(
             depth += 1
             # A cell should hold so many rows times epsilon, the more where the ground looks even.
             aim = np.where(front.even, 16.0, 7.0)
-            to_go = np.log2(np.maximum(front.rows * epsilon / aim, 0.5))
+            parts = np.maximum(front.rows * epsilon / aim, 0.5)
+            to_go = np.log2(parts)
             # Two slices pay for a count now and one for the cells.
             # Near the cells nothing is counted before them.
             is_last = front.even | (to_go < 2.6) | (front.left < 3)

@@ -272,7 +272,8 @@ class Tree:
         stop = 1
         while start < stop <= len(self.axis):
             levels.append((start, stop))
-            n_children = 2 * int((self.axis[start:stop] >= 0).sum())
+            is_split = self.axis[start:stop] >= 0
+            n_children = 2 * int(is_split.sum())
             start = stop
             stop = stop + n_children
         return levels

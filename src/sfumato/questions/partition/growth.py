@@ -458,7 +458,8 @@ def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Arr
     step = 0
     while len(nodes):
         widths = growth.widths(nodes)
-        halved = (widths.max(axis=1) > 1) & (times[owner] > step)
+        is_wide = widths.max(axis=1) > 1
+        halved = is_wide & (times[owner] > step)
         parts.append(nodes[~halved])
         owners.append(owner[~halved])
         nodes = nodes[halved]

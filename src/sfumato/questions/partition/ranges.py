@@ -349,7 +349,8 @@ class RangeWalker:
             if i:
                 share = self.inferred.share[visits.node]
                 above = levels[i - 1][1]
-                above += np.bincount(visits.parent, covered * share, minlength=len(above))
+                weights = covered * share
+                above += np.bincount(visits.parent, weights, minlength=len(above))
 
     def _step(self, block: _Block, visits: _Visits, covered: Array) -> _Visits:
         """Go from nodes to those of their children that the range touches."""

@@ -532,7 +532,8 @@ class Partition(
         weights = np.clip(counts, 0, None).astype(float)
         if weights.sum() <= 0:
             weights = np.prod(self.upper - self.lower, axis=1)
-        box = rng.choice(len(weights), size=size, p=weights / weights.sum())
+        shares = weights / weights.sum()
+        box = rng.choice(len(weights), size=size, p=shares)
         lower = self.lower[box]
         upper = self.upper[box]
         within = lower + rng.random(lower.shape) * (upper - lower)

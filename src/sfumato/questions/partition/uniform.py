@@ -383,7 +383,8 @@ class UniformPartitioner(
         edges = []
         for axis, m in zip(axes, per_axis, strict=True):
             cells = min(m, axis.size)
-            edges.append(np.arange(cells + 1) * axis.size // cells)
+            numbers = np.arange(cells + 1)
+            edges.append(numbers * axis.size // cells)
         noisy = add_noise(cube.binned(edges).reshape(-1), law, noise)
         return Partition(
             made_by=self.name,
