@@ -128,12 +128,7 @@ def _exact(value: object) -> Fraction | None:
             short = max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_BITS
             return Fraction(value) if short else None
         case Decimal():
-            # Its exponent is looked at before any power of ten is written out.
-            if not value.is_finite() or abs(value.adjusted()) > MOST_EXPONENT:
-                return None
-            exponent = value.as_tuple().exponent
-            assert isinstance(exponent, int)  # it is finite
-            return Fraction(value) if abs(exponent) <= MOST_EXPONENT + MOST_DIGITS else None
+            return Fraction(value) if _is_short(value) else None
         case _:
             # Text, or a float of Python or numpy: its shortest decimal. Python's own readers also
             # take underscores and the digits of every script. What is longer is cut, and refused.
@@ -143,6 +138,14 @@ def _exact(value: object) -> Fraction | None:
                 return Fraction(plain) if len(plain) <= MOST_DIGITS and is_number else None
             except ZeroDivisionError:
                 return None
+
+
+def _is_short(value: Decimal) -> bool:
+    """Look at the exponent of a decimal before any power of ten is written out."""
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(value.adjusted()) > MOST_EXPONENT:
+        return False  # the exponent of an infinity is a letter
+    return abs(exponent) <= MOST_EXPONENT + MOST_DIGITS
 
 
 def whole_of_text(text: str) -> int | None:

@@ -255,6 +255,15 @@ def _may_be_in_plan(name: str, value: str) -> bool:
     return name in _IN_PLANS and value in _VALUES_IN_PLANS.get(name, (value,))
 
 
+def _refused_in_plan(server: Address) -> list[str]:
+    """Name the parameters of the address of a server that a plan may not hold."""
+    refused = [name for name, value in server.parameters if not _may_be_in_plan(name, value)]
+    # Nobody reads along at a socket, so any mode of TLS may stand there.
+    if server.hosts and all(map(_is_socket, server.hosts)):
+        refused = [name for name in refused if name != "sslmode"]
+    return [*refused, "password"] if ":" in server.login else refused
+
+
 def required_of_plan(address: str, where: str) -> None:
     """Refuse the address of a server in a plan that is more than a place and a reader.
 
@@ -280,12 +289,7 @@ def required_of_plan(address: str, where: str) -> None:
             "it is not clear which host and database its address names",
             'Write path = "postgresql://user@host/database?table=trips"',
         )
-    refused = [name for name, value in server.parameters if not _may_be_in_plan(name, value)]
-    # Nobody reads along at a socket, so any mode of TLS may stand there.
-    if server.hosts and all(map(_is_socket, server.hosts)):
-        refused = [name for name in refused if name != "sslmode"]
-    if ":" in server.login:
-        refused.append("password")
+    refused = _refused_in_plan(server)
     if not refused:
         return
     # What does not look like the name of a parameter may be a part of a password.

@@ -197,21 +197,21 @@ class _Part:
         self.rows_done = 0
         self.not_asked = 0
         self.without_person = 0
-        axes = dict.fromkeys(axis for need in needs for axis in need.columns)
-        self.axes = {axis: AxisLosses(axis) for axis in axes}
+        self.axes = {axis: AxisLosses(axis) for need in needs for axis in need.columns}
         self.counted = np.zeros(len(needs), np.int64)
         self.persons: PersonCounter | None = None
         self.by_cell: dict[int, CellPersonCounter] = {}
         self.records: list[PersonCounter | CellPersonCounter] = []
+        limited: list[Needs] = []
         if self._unit.person is not None:
             self.persons = PersonCounter(self._unit.rows_per_person, len(needs))
             self.records.append(self.persons)
             for question, need in enumerate(needs):
                 unit = limits_on_cells(need, self._unit)
                 if unit is not None:
+                    limited.append(need)
                     self.by_cell[question] = CellPersonCounter(key, need, unit)
         self.records += self.by_cell.values()
-        limited = [needs[question] for question in self.by_cell]
         self.locator = RowLocator(
             [axis for need in limited for axis in need.columns], chosen_by(limited), key
         )

@@ -106,7 +106,7 @@ class DateFormat(msgspec.Struct, frozen=True):
         written = self._pattern.fullmatch(field.strip(BLANKS))
         if written is None:
             return None
-        parts = {name: (text or b"").decode().lower() for name, text in written.groupdict().items()}
+        parts = {name: text.decode().lower() for name, text in written.groupdict().items()}
         year = int(parts["year"])
         if self.has_short_years:
             year += 1900 if year >= PIVOT else 2000

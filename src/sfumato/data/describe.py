@@ -115,9 +115,7 @@ def read_numbers(
     table = _opened(path, options)
     _require_columns(table)
     if columns is None:
-        parts = guarded(table.name, table.parts)
-        names = guarded(parts[0].name, parts[0].names)
-        chosen = [name for name in names if all(_holds_numbers(part, name) for part in parts)]
+        chosen = _names_of_numbers(table)
     else:
         chosen = [_checked(table, name) for name in columns]
     if not chosen:
@@ -157,6 +155,13 @@ def _require_columns(table: RowReader) -> None:
 def _axis(name: str) -> GridAxis:
     """Return an axis of numbers, whatever its bounds: it tells readers of text to read numbers."""
     return grid_axis(name, Interval(0, 1), 2)
+
+
+def _names_of_numbers(table: RowReader) -> list[str]:
+    """Name the columns that hold numbers in all files of a table."""
+    parts = guarded(table.name, table.parts)
+    names = guarded(parts[0].name, parts[0].names)
+    return [name for name in names if all(_holds_numbers(part, name) for part in parts)]
 
 
 def _holds_numbers(part: RowReader, name: str) -> bool:

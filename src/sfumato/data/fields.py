@@ -154,7 +154,7 @@ def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Arr
     type_ = declared(column)
     if pa.types.is_float64(type_):
         return _numbers(_in_plain_notation(texts, notation))
-    if pa.types.is_timestamp(type_) or type_ == MOMENT:
+    if holds_times(type_):
         dates = notation.dates
         times = _timestamps(texts if dates is None else iso_fields(texts, dates))
         if type_ == MOMENT:

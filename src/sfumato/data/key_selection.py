@@ -92,8 +92,7 @@ def keys_of_groups(lattice: Lattice, batches: Sequence[pa.RecordBatch]) -> Shown
     columns[places[key_index]] = key_numbers.ranks()[numbers]
     axes = list(lattice.axes)
     axes[key_index] = LabelAxis(axes[key_index].name, tuple(key_numbers.sorted.to_pylist()))
-    coordinates = np.stack([columns[place] for place in places], axis=1)
-    return _laid_out(Lattice(tuple(axes)), coordinates, columns, key_index)
+    return _laid_out(Lattice(tuple(axes)), places, columns, key_index)
 
 
 def _joined(parts: list[Array]) -> Array:
@@ -101,8 +100,9 @@ def _joined(parts: list[Array]) -> Array:
 
 
 def _laid_out(
-    lattice: Lattice, coordinates: Array, columns: dict[str, Array], key_index: int
+    lattice: Lattice, places: Sequence[str], columns: dict[str, Array], key_index: int
 ) -> ShownKeys:
+    coordinates = np.stack([columns[place] for place in places], axis=1)
     numbers = coordinates[:, key_index]
     values = np.zeros(lattice.axes[key_index].size, np.int64)
     values[numbers] = columns[NOISY_ROWS]

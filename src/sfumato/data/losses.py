@@ -240,14 +240,22 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     at_least = "" if axis.exact else "at least "
     for label in axis.labels:
         rows = several(label.rows, "row")
-        nearest = "" if label.nearest is None else f"; nearest listed: {label.nearest!r}"
-        parts = [part.strip() for part in label.label.split(",")]
-        if len(parts) > 1 and label.nearest and label.nearest in parts:
-            nearest += '. In --axis, write a label with a comma as "a, b"'
-        yield f"    {printable(label.label)!r}: {at_least}{rows}{printable(nearest)}"
+        nearest = printable(_nearest_listed(label))
+        yield f"    {printable(label.label)!r}: {at_least}{rows}{nearest}"
     if further := axis.n_labels - len(axis.labels):
         shows = f"; {SHOWS_ALL}" if len(axis.labels) <= SHOWN else ""
         yield f"    and {at_least}{several(further, 'further label')}{shows}"
+
+
+def _nearest_listed(label: Unmatched) -> str:
+    """Say which listed label may have been meant, and how a label with a comma is written."""
+    if label.nearest is None:
+        return ""
+    named = f"; nearest listed: {label.nearest!r}"
+    parts = [part.strip() for part in label.label.split(",")]
+    if len(parts) > 1 and label.nearest and label.nearest in parts:
+        return f'{named}. In --axis, write a label with a comma as "a, b"'
+    return named
 
 
 def _losses(axis: AxisCheck) -> list[tuple[int, str]]:

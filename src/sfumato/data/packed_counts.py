@@ -294,11 +294,10 @@ class SparseCounts:
             return
         n_cells = len(self._packing.groups)
         order = _sorting_order(rows[:n_cells])
-        cells = [integers[order] for integers in rows[:n_cells]]
-        values = [integers[order] for integers in rows[n_cells:]]
+        in_order = [integers[order] for integers in rows]
         ones = np.ones(len(order), np.int64)
-        added = np.stack([ones, *(column.of(values) for column in self._columns)], axis=1)
-        self._join(*_summed(cells, added))
+        values = (column.of(in_order[n_cells:]) for column in self._columns)
+        self._join(*_summed(in_order[:n_cells], np.stack([ones, *values], axis=1)))
 
     def _join(self, new_cells: list[Array], new_totals: Array) -> None:
         if self._totals.dtype != object and _may_overflow(self._columns, self._all_rows):

@@ -149,7 +149,7 @@ def keys_kind(type_: pa.DataType) -> str | None:
     plain = plain_type(type_)
     kind = _kind(plain)
     if kind == "number":
-        return kind if pa.types.is_integer(plain) and not pa.types.is_uint64(plain) else None
+        return kind if _fits_in_int64(plain) else None
     return kind if kind in ("text", "boolean", "null") else None
 
 
@@ -161,14 +161,13 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
     pyarrow.DataType or None
         None if equal ids might become unequal: 0.1 in single precision is not 0.1 in double.
     """
-    plain = dict.fromkeys(map(plain_type, types))
-    distinct = [type_ for type_ in plain if not pa.types.is_null(type_)]
+    distinct = {*map(plain_type, types)} - {pa.null()}
     if len(distinct) < 2:
-        return distinct[0] if distinct else pa.null()
-    kind, *others = {_kind(type_) for type_ in distinct}
+        return next(iter(distinct), pa.null())
+    kind, *others = {*map(_kind, distinct)}
     if kind in _WIDEST and not others:
         return _WIDEST[kind]
-    if all(pa.types.is_integer(type_) and not pa.types.is_uint64(type_) for type_ in distinct):
+    if all(map(_fits_in_int64, distinct)):
         return pa.int64()
     if not all(map(pa.types.is_decimal, distinct)):
         return None
@@ -176,6 +175,10 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
     digits = scale + max(type_.precision - type_.scale for type_ in distinct)
     # A decimal of Arrow has no more digits.
     return pa.decimal256(digits, scale) if digits <= 76 else None
+
+
+def _fits_in_int64(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) and not pa.types.is_uint64(type_))
 
 
 # --- types that change while rows are read ------------------------------------------------------

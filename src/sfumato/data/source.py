@@ -82,6 +82,17 @@ def public_text(option: str, text: object) -> str | None:
     return text
 
 
+def _require_person_names(person: object) -> None:
+    """Refuse what cannot name the columns of a person."""
+    columns = person if isinstance(person, list | tuple) else [person]
+    if person is not None and not all(isinstance(text, str) and text for text in columns):
+        raise UsageError(
+            f"person = {type(person).__name__}",
+            "it must be a text that is not empty, or a list of two",
+            "Give the name of the column, or leave it out",
+        )
+
+
 # --- sources --------------------------------------------------------------------------------------
 
 
@@ -231,13 +242,7 @@ def source(
     if not isinstance(domain, Mapping):
         raise domain_error(domain)
     domain = domain if isinstance(domain, Domain) else Domain(domain)
-    person_columns = list(person) if isinstance(person, list | tuple) else [person]
-    if person is not None and not all(isinstance(text, str) and text for text in person_columns):
-        raise UsageError(
-            f"person = {type(person).__name__}",
-            "it must be a text that is not empty, or a list of two",
-            "Give the name of the column, or leave it out",
-        )
+    _require_person_names(person)
     name = public_text("name", name)
     if isinstance(version, int) and not isinstance(version, bool):
         # 2 and "2" are the same version.
@@ -400,18 +405,7 @@ class Source:
             uses.setdefault(person, []).append(None)
         parts = guarded(reader.name, reader.parts)
         schemas = [_fitting_schema(part, self.unit, columns, uses) for part in parts]
-        if person is not None:
-            types = [schema.field(person).type for schema in schemas]
-            if ids_form(types) is None:
-                raise _in_several_types(
-                    reader.name, person, types, "ids of persons", "ids", "a person"
-                )
-        for name, column in columns.items():
-            if column is None or not column.has_keys:
-                continue
-            types = [schema.field(name).type for schema in schemas]
-            if len({*map(keys_kind, types)} - {"null"}) > 1:
-                raise _in_several_types(reader.name, name, types, "its keys", "keys", "a key")
+        _require_types_alike(reader.name, columns, person, schemas)
         guarded(reader.name, reader.require, wanted, self.unit)
 
     def __repr__(self) -> str:
@@ -445,7 +439,7 @@ class Source:
 
 def columns_of(source: Source, needs: Sequence[Needs]) -> dict[str, Column]:
     """Return the columns needed, and the person's, each with the axis that it is read as."""
-    columns: dict[str, Column] = {}
+    axes: dict[str, LatticeAxis] = {}
     for axis in _axes_of(source, needs):
         if axis.name not in source.domain:
             raise UsageError(
@@ -454,7 +448,8 @@ def columns_of(source: Source, needs: Sequence[Needs]) -> dict[str, Column]:
                 "Declare it there",
             )
         name = axis.column_name
-        columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
+        axes[name] = shared(axes.get(name, axis), axis)
+    columns: dict[str, Column] = {**axes}
     unit = source.unit
     if unit.person is not None:
         if columns.setdefault(unit.person, None) is not None:
@@ -512,6 +507,22 @@ def _fitting_schema(
                 "Convert the column to dates",
             )
     return schema
+
+
+def _require_types_alike(
+    table: str, columns: Mapping[str, Column], person: str | None, schemas: Sequence[pa.Schema]
+) -> None:
+    """Refuse files in which equal ids or keys are of several types."""
+    if person is not None:
+        types = [schema.field(person).type for schema in schemas]
+        if ids_form(types) is None:
+            raise _in_several_types(table, person, types, "ids of persons", "ids", "a person")
+    for name in (
+        name for name, column in columns.items() if column is not None and column.has_keys
+    ):
+        types = [schema.field(name).type for schema in schemas]
+        if len({*map(keys_kind, types)} - {"null"}) > 1:
+            raise _in_several_types(table, name, types, "its keys", "keys", "a key")
 
 
 def _in_several_types(

@@ -27,7 +27,7 @@ from typing import Protocol, SupportsFloat, TextIO, TypeAlias
 import pyarrow as pa
 
 from sfumato.basics import pc
-from sfumato.data.options import NO_OPTIONS, FileOptions, stating
+from sfumato.data.options import NO_OPTIONS, FileOptions, Notation, stating
 from sfumato.data.reader import RowReader, guarded, guarded_batches
 from sfumato.data.readers.csv_rows import UTF_8
 from sfumato.errors import DataError, UsageError, nearest
@@ -194,26 +194,35 @@ def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
         return
     indices = [_column_index(header, name) for name in columns.names]
     notation = columns.written.notation(columns.step)
+    for fields in _parsed(reader):
+        if len(fields) != len(header):
+            continue
+        row = [fields[index].strip() for index in indices]
+        _rewrite(row, columns, notation)
+        if not MISSING.intersection(row) and _has_number(row, columns):
+            yield row
+
+
+def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Give the fields of each line but those that the reader refuses: a field is too long."""
     while True:
         try:
             fields = next(reader, None)
         except csv.Error:
-            # The reader refuses a field beyond its limit.
             continue
         if fields is None:
             return
-        if len(fields) != len(header):
-            continue
-        row = [fields[index].strip() for index in indices]
-        # As programs write it: the step as an ISO date, missing where it has another form.
-        if notation.dates is not None:
-            row[0] = notation.dates.iso(row[0].encode()) or ""
-        if columns.value is not None and not notation.has_plain_numbers:
-            place = columns.names.index(columns.value)
-            digits = row[place].replace(notation.thousands or "", "")
-            row[place] = digits.replace(notation.decimal, ".")
-        if not MISSING.intersection(row) and _has_number(row, columns):
-            yield row
+        yield fields
+
+
+def _rewrite(row: list[str], columns: StepColumns, notation: Notation) -> None:
+    """Write the step and the value as programs do: an ISO date, missing in another form."""
+    if notation.dates is not None:
+        row[0] = notation.dates.iso(row[0].encode()) or ""
+    if columns.value is not None and not notation.has_plain_numbers:
+        place = columns.names.index(columns.value)
+        digits = row[place].replace(notation.thousands or "", "")
+        row[place] = digits.replace(notation.decimal, ".")
 
 
 def _reader(lines: Iterable[str], written: FileOptions) -> Iterator[list[str]]:
@@ -343,14 +352,17 @@ def require_columns(path: Path, columns: StepColumns | None) -> None:
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         return
-    written = NO_OPTIONS if columns is None else columns.written
+    if columns is None:
+        open_text(path).close()
+        return
+    written = columns.written
     written.require("Parquet" if is_parquet(path) else "CSV", path.name)
-    if columns is not None and is_parquet(path):
+    if is_parquet(path):
         header: list[str] | None = guarded(path.name, _parquet(path).names)
     else:
         with open_text(path, written.encoding) as text:
             header = next(_reader(text, written), None)
-    if columns is not None and header is not None:
+    if header is not None:
         for name in columns.names:
             _column_index(header, name)
 

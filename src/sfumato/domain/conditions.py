@@ -194,21 +194,31 @@ def _within(name: str, given: object, axis: Interval) -> Within:
     pair = _as_listed(given)
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise UsageError(stated, "the condition on an Interval is a pair of bounds", remedy)
-    ends = [None if end is None else plain_bound(end) for end in pair]
-    if any(end is not None and unit_of(end) != axis.time for end in ends):
+    ends = [
+        bound if end is None else plain_bound(end)
+        for end, bound in zip(pair, (axis.lower, axis.upper), strict=True)
+    ]
+    if any(unit_of(end) != axis.time for end in ends):
         kind = f"the kind of the axis, which holds {axis.scale.declared}"
         raise UsageError(stated, f"its bounds are not of {kind}", remedy)
     low, high = axis.numbers
-    lower = low if ends[0] is None else number_of(ends[0])
-    upper = high if ends[1] is None else number_of(ends[1])
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise UsageError(stated, "its bounds must be finite numbers, or None", remedy)
-    if not lower < upper:
-        raise UsageError(stated, "its lower bound must be below its upper bound", remedy)
-    if lower < low or upper > high:
-        raise UsageError(stated, "its range leaves the public bounds of the axis", remedy)
+    lower, upper = map(number_of, ends)
+    if obstacle := _range_obstacle(lower, upper, axis):
+        raise UsageError(stated, obstacle, remedy)
     # An end of the axis is stored as None, so that equal ranges are equal conditions.
     return Within(name, None if lower == low else ends[0], None if upper == high else ends[1])
+
+
+def _range_obstacle(lower: float, upper: float, axis: Interval) -> str | None:
+    """Say what is wrong with a range of numbers of an axis; None if nothing is."""
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        return "its bounds must be finite numbers, or None"
+    if not lower < upper:
+        return "its lower bound must be below its upper bound"
+    low, high = axis.numbers
+    return (
+        None if low <= lower and upper <= high else "its range leaves the public bounds of the axis"
+    )
 
 
 def as_written(conditions: Iterable[Condition]) -> dict[str, object]:

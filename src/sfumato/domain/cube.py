@@ -174,10 +174,10 @@ class Cube:
             further = other.keys[name].to_pylist()
             # Sorted, so that neither part nor the order of parts can be told from the cube.
             keys[name] = KeyList(sorted({*own, *further}))
-            index = {key: at for at, key in enumerate(keys[name].to_pylist())}
+            index = dict(zip(keys[name].to_pylist(), range(len(keys[name])), strict=True))
             # Each part numbers its own keys: from here on both number the keys of both.
             for rows, part in ((slice(n_own), own), (slice(n_own, None), further)):
-                numbers = np.array([index[key] for key in part], np.int64)
+                numbers = np.fromiter(map(index.__getitem__, part), np.int64, len(part))
                 coordinates[rows, axis] = numbers[coordinates[rows, axis]]
         totals = np.concatenate([self._totals, other._totals])
         added = Cube._sparse(self.lattice, coordinates, totals)

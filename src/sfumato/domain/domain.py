@@ -121,8 +121,7 @@ class Interval(
                 "Give both bounds as dates, both as times or both as numbers",
             )
         low, high = self.numbers
-        largest = max(abs(low), abs(high))
-        if not (math.isfinite(low) and math.isfinite(high) and largest <= LARGEST_BOUND):
+        if not (abs(low) <= LARGEST_BOUND and abs(high) <= LARGEST_BOUND):
             raise UsageError(
                 stated,
                 "the bounds must be finite numbers of size at most 1e100",

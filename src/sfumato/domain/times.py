@@ -107,7 +107,7 @@ _FIELD = re.compile(
     rb"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
     rb"(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
 )
-_DAYS_OF_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_SECONDS_IN_400_YEARS = 146_097 * SECONDS_A_DAY
 
 
 def field_microseconds(field: bytes) -> int | None:
@@ -124,15 +124,17 @@ def field_microseconds(field: bytes) -> int | None:
     numbers = [int(part or 0) for part in parts.groups()[:6]]
     year, month, day, hour, minute, second = numbers
     shift = _zone_seconds(parts[8] or b"Z")
-    # Without leap seconds: the count since 1970 has no place for one.
-    is_time = hour <= 23 and minute <= 59 and second <= 59
-    if shift is None or not is_time or not 1 <= month <= 12:
+    if shift is None:
         return None
-    is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    days = 29 if month == 2 and is_leap_year else _DAYS_OF_MONTHS[month - 1]
-    if not 1 <= day <= days:
+    try:
+        # No leap second is read: the count since 1970 has no place for one.
+        since = dt.datetime(year or 400, month, day, hour, minute, second) - EPOCH
+    except ValueError:
         return None
-    seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
+    seconds = since.days * SECONDS_A_DAY + since.seconds - shift
+    if year == 0:
+        # Python's calendar begins with the year 1, and any calendar repeats after 400 years.
+        seconds -= _SECONDS_IN_400_YEARS
     fraction = (parts[7] or b"").ljust(6, b"0")[:6]
     return seconds * MICROSECONDS_A_SECOND + int(fraction)
 
@@ -148,18 +150,6 @@ def _zone_seconds(zone: bytes) -> int | None:
         return None
     ahead = hours * 3600 + minutes * 60
     return -ahead if zone[:1] == b"-" else ahead
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar, which is carried on to year 0.
-
-    Source: Howard Hinnant's days_from_civil.
-    """
-    year -= month <= 2
-    era = year // 400
-    of_era = year - era * 400
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
 
 # --- fields of the calendar ---------------------------------------------------------------------
@@ -276,10 +266,8 @@ def period_of(part: Part, given: object) -> str | None:
     """
     plain = plain_value(given)
     if isinstance(plain, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", plain.strip()):
-        try:
+        with contextlib.suppress(ValueError):
             plain = dt.date.fromisoformat(plain.strip())
-        except ValueError:
-            return None
     if isinstance(plain, dt.date):
         year, week, _ = plain.isocalendar()
         texts = {

@@ -277,13 +277,7 @@ def _expanded(given: str) -> list[File]:
         return [File(path, given, (path.name,))]
     if not files:
         raise DataError(given, obstacle, remedy)
-    forms = {file.form for file in files}
-    if len(forms) > 1:  # a table and its export would count each row twice
-        raise DataError(
-            given,
-            f"it holds both {' and '.join(form for form in FORMS if form in forms)} files",
-            'Choose one kind by a pattern, such as "data/**/*.parquet"',
-        )
+    _require_one_form(given, files)
     # A pattern may match both a directory and what lies below it.
     distinct = {file.path: file for file in files}
     in_order = sorted(distinct.values(), key=lambda file: file.path.parts)
@@ -291,6 +285,17 @@ def _expanded(given: str) -> list[File]:
         replace(file, name=f"{given}, file {number} in sorted order")
         for number, file in enumerate(in_order, 1)
     ]
+
+
+def _require_one_form(given: str, files: Sequence[File]) -> None:
+    """Refuse files of several forms: a table and its export would count each row twice."""
+    forms = {file.form for file in files}
+    if len(forms) > 1:
+        raise DataError(
+            given,
+            f"it holds both {' and '.join(form for form in FORMS if form in forms)} files",
+            'Choose one kind by a pattern, such as "data/**/*.parquet"',
+        )
 
 
 # --- patterns -----------------------------------------------------------------------------------

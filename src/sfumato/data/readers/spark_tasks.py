@@ -257,15 +257,13 @@ def _cube_of(
     """Make the cube of one need of its counted cells, in any order."""
     lattice = need.lattice
     packing = without_keys(lattice)
-    packed = _packed_cells([rows[name] for name in columns.packed], packing)
+    packed = _packed_cells(rows.select(columns.packed).columns, packing)
     counts = rows["n"].to_numpy()
-    sums = _sums(need, [rows[name] for name in columns.sums], int(counts.sum()))
+    sums = _sums(need, rows.select(columns.sums).columns, int(counts.sum()))
     summed = tuple(summand.axis for summand in need.sums)
     if lattice.size <= DENSE_LIMIT:
         dense = _scattered(counts, packed[0], lattice.size)
-        if sums is None:
-            return Cube(lattice, dense)
-        dense_sums = _scattered(sums, packed[0], lattice.size)
+        dense_sums = None if sums is None else _scattered(sums, packed[0], lattice.size)
         return Cube(lattice, dense, sums=dense_sums, summed=summed)
     keys: dict[str, KeyColumn] = {}
     indices: dict[int, Array] = {}
