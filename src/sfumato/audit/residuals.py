@@ -229,7 +229,8 @@ def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[Draws, float], int]:
     if not isinstance(law, DiscreteGaussian):
         raise NotAdditive("sums of draws are audited for Gaussian noise only")
     # Single draws are enumerated as far as their probability is about exp(-60).
-    reach = math.ceil(math.sqrt(2 * float(law.sigma_squared) * 60))
+    exponents = 2 * float(law.sigma_squared) * 60
+    reach = math.ceil(math.sqrt(exponents))
     # Of the draws of one group, so many are enumerated at most.
     reach = min(reach, (math.floor((2**19) ** (1 / draws)) - 1) // 2)
     scripts = np.indices((2 * reach + 1,) * draws).reshape(draws, -1).T - reach
@@ -304,7 +305,8 @@ def epsilon_at(law: TruncatedLaplace, shifts: Sequence[int], delta: float) -> fl
     shared: Array = reduce(np.convolve, steps, np.ones(1))
     most = sum(shifts)
     losses = np.arange(-most, most + 1) / scale
-    only_one = 1 - float(np.prod([step.sum() for step in steps]))
+    totals = [step.sum() for step in steps]
+    only_one = 1 - float(np.prod(totals))
 
     def excess(epsilon: float) -> float:
         above = losses > epsilon

@@ -164,7 +164,8 @@ def log_sum(terms: Array) -> float:
 @lru_cache(maxsize=64)
 def _log_normaliser(law: CountLaw) -> float:
     if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
-        return math.log(2 * math.pi * float(law.sigma_squared)) / 2
+        around = 2 * math.pi * float(law.sigma_squared)
+        return math.log(around) / 2
     return log_sum(log_weight(law)(support(law)))
 
 
@@ -227,7 +228,8 @@ class Scripted(Script):
         size = selection.size
         apart = np.arange(size) * selection.distinct
         top = selection.edges - 1 - int(apart[-1])
-        offsets = np.maximum.accumulate(np.clip(self._ahead(size), 0, top))
+        ahead = np.clip(self._ahead(size), 0, top)
+        offsets = np.maximum.accumulate(ahead)
         chosen = selection.first + offsets + apart
         self.laws += [selection] * size
         self.values += offsets.tolist()
@@ -391,7 +393,8 @@ def count_needs(rows: Rows, needs: Needs, domain: Domain) -> Cube:
     """
     if not needs.sums:
         return count(rows, needs.lattice)
-    array = np.array(rows, dtype=float).reshape(len(rows), len(domain))
+    values = np.array(rows, dtype=float)
+    array = values.reshape(len(rows), len(domain))
     columns = dict(zip(domain, array.T, strict=True))
     cells = {axis: _cells(axis, columns[axis.name].copy(), {}) for axis in needs.columns}
     form = RowForm(needs)

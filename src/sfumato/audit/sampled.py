@@ -204,7 +204,8 @@ def _score(here: Array, there: Array) -> Callable[[Array], Array]:
     def score(outputs: Array) -> Array:
         total = np.zeros(len(outputs))
         for column, edges, ratios in tables:
-            total += ratios[np.searchsorted(edges, outputs[:, column], side="right")]
+            places = np.searchsorted(edges, outputs[:, column], side="right")
+            total += ratios[places]
         # Equal sums in another order of terms must not differ by rounding.
         return total.round(9)
 
@@ -232,4 +233,5 @@ def _ratios(here: Array, there: Array) -> tuple[Array, Array] | None:
 
 
 def _binned(values: Array, edges: Array) -> Array:
-    return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
+    places = np.searchsorted(edges, values, side="right")
+    return np.bincount(places, minlength=len(edges) + 1)

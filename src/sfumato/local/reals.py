@@ -136,7 +136,9 @@ def turn(fraction: Decimal) -> tuple[Decimal, Decimal]:
             n += 2
         cosine = (1 - sine * sine).sqrt()
         for _ in range(6):
-            cosine, sine = cosine * cosine - sine * sine, 2 * sine * cosine
+            doubled = cosine * cosine - sine * sine
+            sine = 2 * sine * cosine
+            cosine = doubled
         return cosine, sine
 
 

@@ -597,7 +597,8 @@ def _trend_words(release: Release) -> tuple[str, ...]:
     if axis is None or not known.any():
         return ()
     names = [plain(name) for name in axis.cell_names()]
-    largest = int(np.argmax(np.where(known, values, -np.inf)))
+    told = np.where(known, values, -np.inf)
+    largest = int(np.argmax(told))
     latest = int(np.flatnonzero(known)[-1])
     # The largest of several is only as sure as all of them at once.
     most = f"{_with_interval(release, largest, simultaneous=True)} ({names[largest]})"

@@ -288,7 +288,8 @@ def _largest(counts: Array, told: Array) -> tuple[int, str]:
     if not told.any() or told[top]:
         return top, "the largest noisy count"
     # Where some counts have far more noise than others, the largest may be noise alone.
-    top = int(np.argmax(np.where(told, counts, -np.inf)))
+    shown_counts = np.where(told, counts, -np.inf)
+    top = int(np.argmax(shown_counts))
     return top, "the largest noisy count that can be told from 0"
 
 
@@ -373,7 +374,8 @@ def _sentences(model: PrivateKMeans) -> list[str]:
 def _centres(model: PrivateKMeans) -> tuple[str, ...]:
     """Each centre as a line, with a 95% interval for each coordinate where there is one."""
     centres = model.cluster_centers_
-    names = [f"axis {i}" for i in range(1, centres.shape[1] + 1)]
+    n_axes = centres.shape[1]
+    names = [f"axis {i}" for i in range(1, n_axes + 1)]
     if isinstance(model.bounds, dict):
         names = [plain(str(name)) for name in model.bounds]
     ends = (centres, centres) if model.method == "naive" else model.intervals()

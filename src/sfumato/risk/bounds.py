@@ -576,9 +576,11 @@ class Worlds(ExplainedStruct, frozen=True):
             case PureDP(epsilon=epsilon):
                 h = np.arange(1.0, min(self.size, self.records - self.size, FARTHEST) + 1)
                 removed = np.log(self.size - h + 1)
-                added = np.log(self.records - self.size - h + 1)
+                others = self.records - self.size
+                added = np.log(others - h + 1)
                 # C(size, h) C(records - size, h) from its ratio to the one before
-                log_counts = np.cumsum(removed + added - 2 * np.log(h))
+                orders = 2 * np.log(h)
+                log_counts = np.cumsum(removed + added - orders)
                 exponents = h * (float(epsilon) * self.steps)
                 against = float(np.logaddexp.reduce(log_counts - exponents))
             case ApproxDP() | ZCDP():

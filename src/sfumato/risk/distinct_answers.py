@@ -233,7 +233,8 @@ def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
     if len(weights) > CHUNK:
         # Padding has weight zero, so that its decay changes nothing.
         ends = _scan(_laid_out(decays, ring.zero), _laid_out(weights, ring.zero), ring)
-        return np.append(ring.zero, _flat(ends, len(weights))[:-1])
+        flat = _flat(ends, len(weights))
+        return np.append(ring.zero, flat[:-1])
     entering = np.empty_like(weights)
     x = ring.zero
     for i in range(len(weights)):
@@ -384,7 +385,8 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         n = len(column.ordered)
         rank, weight = query.rank(column.size)
         if weight == 0:
-            index = np.arange(rank, n - column.size + rank + 1)
+            highest = n - column.size + rank
+            index = np.arange(rank, highest + 1)
             log_above = _log_choose(n - 1 - index, column.size - rank - 1)
             return _merge(column.ordered[index], _log_choose(index, rank) + log_above)
         first, second = np.triu_indices(n - column.size + 1)

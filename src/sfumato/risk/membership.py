@@ -298,7 +298,8 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
         case Laplace(scale=scale):
             return -math.expm1(-shift_of(of, sensitivity) / scale / 2)
         case Gaussian(sigma=sigma):
-            return math.erf(shift_of(of, sensitivity) / sigma / math.sqrt(8))
+            shift = shift_of(of, sensitivity)
+            return math.erf(shift / sigma / math.sqrt(8))
         case DiscreteLaplace() | DiscreteGaussian():
             return discrete_advantage(of, int(shift_of(of, sensitivity)))
     raise _unknown(of)
@@ -339,7 +340,8 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
         case Laplace(scale=scale):
             return _of_laplace(shift_of(of, sensitivity) / scale, rate)
         case Gaussian(sigma=sigma):
-            return float(ndtr(ndtri(rate) + shift_of(of, sensitivity) / sigma))
+            shift = shift_of(of, sensitivity)
+            return float(ndtr(ndtri(rate) + shift / sigma))
         case DiscreteLaplace() | DiscreteGaussian():
             shift = int(shift_of(of, sensitivity))
             t = _least(of, rate)
@@ -416,7 +418,8 @@ def loss(of: Protection, allowed: float, sensitivity: Exactly = 1) -> float:
 
 def _two_lines(epsilon: float, delta: float, fpr: float) -> float:
     """Return a point of the curve of (epsilon, delta), which is the lower of two lines."""
-    to_one = 1 - math.exp(-epsilon) * (1 - delta - fpr)
+    share_left = 1 - delta - fpr
+    to_one = 1 - math.exp(-epsilon) * share_left
     return max(min(delta + fpr * _exp(epsilon), to_one, 1.0), 0.0)
 
 

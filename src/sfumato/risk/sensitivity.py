@@ -337,7 +337,8 @@ def _window_variances(x: Array, size: int) -> Array:
     """Return the variance of every ``size`` neighbours of x, by running sums."""
     sums = np.cumsum(np.concatenate([[0.0], x]))
     squares = np.cumsum(np.concatenate([[0.0], x**2]))
-    means = (sums[size:] - sums[:-size]) / size
+    of_sets = sums[size:] - sums[:-size]
+    means = of_sets / size
     return np.asarray((squares[size:] - squares[:-size]) / size - means**2)
 
 
@@ -479,7 +480,8 @@ def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
     # Beyond that ln no float holds a count.
     if steps is None or log_choose(len(x), few) > 690.0:
         return None
-    n_sums = int(np.sort(steps)[-few:].sum()) + 1
+    largest = np.sort(steps)[-few:]
+    n_sums = int(largest.sum()) + 1
     if n_sums * (few + 1) > MOST_STATES or n_sums * few * len(x) > MOST_WORK:
         return None
     counts = np.zeros((few + 1, n_sums))
@@ -532,7 +534,8 @@ def spread(sums: Array, squares: Array, size: int, largest: float, query: Query)
 
     ``largest`` is the largest absolute record. A variance that rounding alone could have made is 0.
     """
-    variance = np.asarray(squares / size - (sums / size) ** 2)
+    means = sums / size
+    variance = np.asarray(squares / size - means**2)
     variance[variance < 64 * np.finfo(float).eps * largest**2] = 0
     return np.sqrt(variance) if query.name == "std" else variance
 
@@ -604,7 +607,8 @@ class _RunningSums:
         self.x = x
         self.n = len(x)
         self.sums = np.concatenate([[0.0], np.cumsum(x)])
-        self.squares = np.concatenate([[0.0], np.cumsum(x**2)])
+        squares = np.cumsum(x**2)
+        self.squares = np.concatenate([[0.0], squares])
 
     def outer(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return the sums over the first ``low`` records and those from ``high`` on."""

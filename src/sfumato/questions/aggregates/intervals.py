@@ -460,7 +460,8 @@ def _laplace(size: Array, alpha: float) -> Array:
     never below it.
     """
     scales = [size[..., i] for i in range(size.shape[-1])]
-    first, second, third = (*scales, *[np.zeros_like(scales[0])] * (3 - len(scales)))
+    scales += [np.zeros_like(scales[0])] * (3 - len(scales))
+    first, second, third = scales
     # Compared one by one, they are sorted several times as fast as along an axis.
     larger = np.maximum(first, second)
     smaller = np.minimum(first, second)
