@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 import click
 import msgspec
@@ -367,21 +367,24 @@ charged_option = grouped(
 )
 
 
-def _kept() -> dict[str, Any]:
+def _kept() -> tuple[Path | None, str | None]:
+    """Return the values of --anchor and --spender."""
     meta = click.get_current_context().meta
-    return {name: meta.get(f"sfumato {name}") for name in ("anchor", "spender")}
+    return meta.get("sfumato anchor"), meta.get("sfumato spender")
 
 
 def opened(ledger: str | Path, *, create: bool = False) -> Ledger:
     """Open the ledger of the running command, with its anchor, for its spender."""
-    return open_ledger(ledger, create=create, **_kept())
+    anchor, spender = _kept()
+    return open_ledger(ledger, create=create, anchor=anchor, spender=spender)
 
 
 def opened_to_charge(ledger: str | Path) -> Ledger:
     """Open the ledger that pays for what the running command publishes."""
     if isinstance(ledger, Path) and not ledger.exists():
         click.get_current_context().call_on_close(lambda: _say_if_made(ledger))
-    return open_to_charge(ledger, **_kept())
+    anchor, spender = _kept()
+    return open_to_charge(ledger, anchor=anchor, spender=spender)
 
 
 def _say_if_made(ledger: Path) -> None:

@@ -145,6 +145,7 @@ class LabelAxis(
 
     @property
     def value_kinds(self) -> frozenset[ValueKind]:
+        """What kinds of values a column may hold that is counted along it."""
         if self.calendar is not msgspec.UNSET:
             return frozenset({"time"})
         kinds = frozenset(map(_value_kind, set(map(type, self.listed))))
@@ -153,6 +154,7 @@ class LabelAxis(
 
     @property
     def declared(self) -> str:
+        """What the domain says of its values, for messages."""
         if self.calendar is not msgspec.UNSET:
             return f"{self.calendar.words} is taken from dates or times"
         return f"its labels are declared as {' and '.join(sorted(self.value_kinds))}"

@@ -609,4 +609,5 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         Further axes are summed into the first two. Bins made by ``records`` are drawn by their rows
         per width. Counts asked with ``workload="ranges"`` are drawn as running totals with bands.
         """
-        return drawn("histograms.draw" if self.paid_ranges is None else "cumulative.draw", self, ax)
+        kind = "histograms" if self.paid_ranges is None else "cumulative"
+        return drawn(f"{kind}.draw", self, ax)
