@@ -353,7 +353,8 @@ def require_columns(path: Path, columns: StepColumns | None) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
         return
     if columns is None:
-        open_text(path).close()
+        with open_text(path) as text:
+            next(_reader(text, NO_OPTIONS), None)
         return
     written = columns.written
     written.require("Parquet" if is_parquet(path) else "CSV", path.name)
