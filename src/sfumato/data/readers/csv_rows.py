@@ -144,6 +144,9 @@ def rows_end(held: bytes | bytearray, size: int, is_final: bool, separator: byte
         All rows before it are whole. 0 if the first row does not end within ``LONGEST`` bytes or,
         if these bytes are the last ones, if it does not end at all.
     """
+    end = _unquoted_end(held, size, is_final)
+    if end is not None:
+        return end
     breaks, is_closed = _breaks(held, size, is_final, separator)
     stop = size if is_final and is_closed else _last(breaks) + 1
     n_words = LONGEST // 2 // _WORD
@@ -157,6 +160,20 @@ def rows_end(held: bytes | bytearray, size: int, is_final: bool, separator: byte
     starts = np.concatenate([[0], _positions(breaks) + 1])
     too_long = np.flatnonzero(np.diff(starts, append=stop) > LONGEST)
     return int(starts[too_long[0]]) if len(too_long) else stop
+
+
+def _unquoted_end(held: bytes | bytearray, size: int, is_final: bool) -> int | None:
+    """Find the same of text without quotation marks whose rows are short; None: it may be other."""
+    if held.find(b'"', 0, size) >= 0:
+        return None
+    stop = size
+    if not is_final:
+        # A line feed that belongs to a return at the end may not have been read yet.
+        stop = 1 + max(held.rfind(b"\n", 0, size), held.rfind(b"\r", 0, size - 1))
+    half = LONGEST // 2
+    halves = range(0, stop - half + 1, half)
+    has_breaks = all(held.find(b"\n", start, start + half) >= 0 for start in halves)
+    return stop if has_breaks else None
 
 
 def first_row_end(held: bytes, is_final: bool, separator: bytes = COMMA) -> int:
