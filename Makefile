@@ -52,7 +52,7 @@ format: $(VENV)/.test  ## Format the code in place
 bench: $(VENV)/.core  ## Measure speed beside comparable libraries (about an hour; two minutes with QUICK=--quick)
 	$(BIN)/python -m benchmarks --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
 
-scale: $(VENV)/.test  ## Measure answers on all cores beside DuckDB and Polars, and write docs/scale.md (half an hour)
+scale: $(VENV)/.test  ## Measure answers on all cores beside DuckDB and Polars, and write docs/scale.md (ten minutes)
 	$(BIN)/python -m benchmarks cores --peers $(QUICK) --out docs/evidence
 	$(BIN)/python -m tools.figures
 
