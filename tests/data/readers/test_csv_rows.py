@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Iterator
 
@@ -104,3 +105,19 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
         rows, dropped = cut_by_the_rule(data, longest, separator.encode())
         assert (b"".join(whole), len(lost)) == (b"".join(rows), dropped), data
         assert found == list(parsed_one_by_one(rows, names, separator)), data
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
+def test_short_rows_without_marks_are_cut_behind_their_ends_alone(
+    ending: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever a window ends: also between a return and the line feed that belongs to it."""
+    data = (b"1" + ending) * 60
+    monkeypatch.setattr(csv_rows, "LONGEST", 8)
+    for window in range(9, 40):
+        monkeypatch.setattr(csv_rows, "WINDOW", window)
+        lost: list[int] = []
+        pieces = csv_rows.pieces(io.BytesIO(data).readinto, lambda: lost.append(1))  # noqa: B023
+        whole = [bytes(piece) for piece in pieces]
+        assert (b"".join(whole), lost) == (data, [])
+        assert [piece for piece in whole if cut_by_the_rule(piece, 8)[0][0] != b"1" + ending] == []
